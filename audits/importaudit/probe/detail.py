@@ -1,0 +1,211 @@
+"""The detail run: edges to modules that were loaded already, and the hottest lines of the bodies.
+
+Its times are never reported. Edges: ``builtins.__import__`` (and importlib's ``_gcd_import``,
+behind ``import_module``) become hooks that look at the calling frame and yield the original, so
+again no frame is added; which names an instruction imports is read from its bytecode after the
+target is done. Lines: a thread looks at the stacks every few milliseconds and notes the
+innermost module body of each thread that is in one.
+"""
+
+import builtins
+import sys
+from _frozen_importlib import _gcd_import  # type: ignore[attr-defined]
+from _thread import get_ident, start_new_thread
+from time import perf_counter_ns, sleep
+
+import _frozen_importlib as bootstrap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import Any
+
+INTERVAL = 0.004  # seconds between two looks at the stacks
+
+
+class Observer:
+    """What ``__import__`` is in a detail run: notes the caller, then is the original."""
+
+    __slots__ = ("note", "original")
+
+    def __init__(self, original: "Any", note: "Any") -> None:
+        self.original = original
+        self.note = note
+
+
+class Observe:
+    def __get__(self, observer: "Any", owner: "Any" = None) -> "Any":
+        observer.note(sys._getframe(1))
+        return observer.original
+
+
+Observer.__call__ = Observe()  # type: ignore[attr-defined]
+
+
+def is_body(code: "CodeType") -> bool:
+    """Whether CODE is a module's own, not a string that somebody executes (namedtuple, say)."""
+    return code.co_name == "<module>" and not code.co_filename.startswith("<")
+
+
+class Detail:
+    """What the detail run collects, until the target is done."""
+
+    def __init__(self) -> None:
+        self.sites: "dict[tuple[int, int, int], list[Any]]" = {}
+        self.calls: "dict[tuple[int, str, str], list[Any]]" = {}
+        self.samples: "dict[tuple[int, int], int]" = {}
+        self.known: "set[str]" = set()
+        self.by_hand: "list[tuple[str, int]]" = []
+        self.sampling = True
+
+    def install(self, tracer: "dict[str, Any]") -> None:
+        self.threads: "dict[int, Any]" = tracer["threads"]
+        self.body: int = tracer["BODY"]
+        self.known.update(sys.modules)
+        builtins.__import__ = Observer(builtins.__import__, self.statement)  # type: ignore
+        bootstrap._gcd_import = Observer(_gcd_import, self.call)  # type: ignore[attr-defined]
+        start_new_thread(self.sample, ())
+
+    def running(self) -> int:
+        """The number of the import that this thread is in; the root's, if it is in none."""
+        thread = self.threads.get(get_ident())
+        return thread.event.number if thread is not None else 0
+
+    def statement(self, frame: "FrameType") -> None:
+        """An import statement, or a call of ``__import__`` (told apart later)."""
+        key = (id(frame.f_code), frame.f_lasti, self.running())
+        site = self.sites.get(key)
+        if site is None:
+            names = frame.f_globals
+            package = names.get("__package__")
+            if package is None:
+                package = str(names.get("__name__"))
+                if "__path__" not in names:
+                    package = package.rpartition(".")[0]
+            # The code is kept alive so that its id stays its own.
+            self.sites[key] = [1, frame.f_code, str(package)]
+        else:
+            site[0] += 1
+
+    def call(self, frame: "FrameType") -> None:
+        """A call of ``importlib.import_module``."""
+        name = frame.f_locals.get("name")
+        caller = frame.f_back
+        if frame.f_code.co_name != "import_module" or type(name) is not str or caller is None:
+            return
+        package = str(frame.f_locals.get("package"))
+        key = (self.running(), name, package)
+        found = self.calls.get(key)
+        if found is None:
+            self.calls[key] = [1, caller.f_code.co_filename, caller.f_lineno]
+        else:
+            found[0] += 1
+
+    def after(self, event: "Any") -> None:
+        """An import ended: what is new in ``sys.modules`` without one was put there by hand."""
+        known = self.known
+        known.add(event.name)
+        for name in list(sys.modules):
+            if name not in known:
+                known.add(name)
+                if not self.importing(name):
+                    self.by_hand.append((name, event.number))
+
+    def importing(self, name: str) -> bool:
+        for thread in list(self.threads.values()):
+            event = thread.event
+            while event is not None:
+                if event.name == name:
+                    return True
+                event = event.upper
+        return False
+
+    def sample(self) -> None:
+        last = perf_counter_ns()
+        while self.sampling:
+            sleep(INTERVAL)
+            frames = sys._current_frames()
+            now = perf_counter_ns()
+            for ident, thread in list(self.threads.items()):
+                frame: "FrameType | None" = frames.get(ident)
+                if thread.phase != self.body or frame is None:
+                    continue
+                while frame is not None and not is_body(frame.f_code):
+                    frame = frame.f_back
+                if frame is not None:
+                    key = (thread.event.number, frame.f_lineno)
+                    self.samples[key] = self.samples.get(key, 0) + now - last
+            last = now
+
+    def write(self, output: "Any") -> None:
+        """Resolve and write everything; the target is done, so imports are ours to make."""
+        self.sampling = False
+        for name, number in self.by_hand:
+            output.write("H\t%d\t%d\n" % (number, output.string(name)))
+        for (number, line), took in self.samples.items():
+            output.write("L\t%d\t%d\t%d\n" % (number, line, took))
+        for (number, name, package), (count, file, line) in self.calls.items():
+            self.edge(output, number, name, package, "", file, line, count)
+        decoder = Decoder()
+        for (_, offset, number), (count, code, package) in self.sites.items():
+            found = decoder.decode(code, offset)
+            if found is not None:
+                name, names, line = found
+                self.edge(output, number, name, package, names, code.co_filename, line, count)
+
+    def edge(self, output: "Any", number: int, name: str, package: str, names: str,
+             file: str, line: int, count: int) -> None:  # fmt: skip
+        string = output.string
+        output.write(
+            "I\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n"
+            % (number, string(name), string(package), string(names), string(file), line, count)
+        )
+
+
+class Decoder:
+    """Reads which names an IMPORT_NAME instruction imports, from its code object."""
+
+    def __init__(self) -> None:
+        from opcode import opmap
+
+        self.extended = opmap["EXTENDED_ARG"]
+        self.import_name = opmap["IMPORT_NAME"]
+        self.load_const = {opmap[n] for n in ("LOAD_CONST", "LOAD_CONST_IMMORTAL") if n in opmap}
+        self.load_small_int = opmap.get("LOAD_SMALL_INT", -1)
+        self.flags = 2 if sys.version_info >= (3, 15) else 0  # PEP 810: lazy bits in the argument
+        self.codes: "dict[int, tuple[bytes, list[tuple[int, int, int]]]]" = {}
+
+    def decode(self, code: "CodeType", offset: int) -> "tuple[str, str, int] | None":
+        """Name (with the dots of a relative import), from-list joined by commas, and line."""
+        found = self.codes.get(id(code))
+        if found is None:
+            lines = [entry for entry in code.co_lines() if entry[2] is not None]
+            found = self.codes[id(code)] = (code.co_code, lines)  # type: ignore[assignment]
+        text, lines = found
+        opcode, argument, start = self.instruction(text, offset)
+        if opcode != self.import_name:
+            return None
+        name = code.co_names[argument >> self.flags]
+        fromlist, start = self.constant(code, text, start - 2)
+        level, start = self.constant(code, text, start - 2)
+        names = ",".join(fromlist) if isinstance(fromlist, tuple) else ""
+        line = next((line for low, high, line in lines if low <= offset < high), 0)
+        return ("." * level if isinstance(level, int) else "") + name, names, line
+
+    def instruction(self, text: bytes, offset: int) -> "tuple[int, int, int]":
+        """Opcode, argument and first byte (before its prefixes) of the instruction at OFFSET."""
+        argument = text[offset + 1]
+        start, shift = offset, 8
+        while start >= 2 and text[start - 2] == self.extended:
+            start -= 2
+            argument |= text[start + 1] << shift
+            shift += 8
+        return text[offset], argument, start
+
+    def constant(self, code: "CodeType", text: bytes, offset: int) -> "tuple[Any, int]":
+        opcode, argument, start = self.instruction(text, offset)
+        if opcode in self.load_const:
+            return code.co_consts[argument], start
+        if opcode == self.load_small_int:
+            return argument, start
+        return None, start

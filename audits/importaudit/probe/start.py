@@ -1,0 +1,111 @@
+"""The entry of the guest code: everything here runs inside somebody else's interpreter.
+
+How it gets there. The host starts the target interpreter with ``-c`` and one line,
+
+    with <this file executed, start(...) called>: import MODULE
+
+so that the frames, ``sys.argv``, ``sys.path`` and ``__main__`` of the target are those of a
+plain ``python -c "import MODULE"``. Nothing is imported: the files of this folder are read and
+executed into private dictionaries and leave no trace in ``sys.modules``.
+
+``start(clocks, config)``
+    clocks   (perf_counter_ns, thread_time_ns) taken by that line before this file was read
+    config   dict: "folder" (where this file is), "prefix" (trace files are PREFIX.PID),
+             "detail" (bool: take edges and samples), "script" (path or None), "argv" (of it)
+
+Files written: PREFIX.PID, one for each process that is followed, appended line by line so that
+whatever happens to the process, what was known until then is on disk. Nothing else is written,
+nothing goes to stdout or stderr. The lines are described in ``importaudit.measure.trace``.
+
+Runs on CPython 3.10 to 3.15. Uses only modules that the interpreter has loaded before ``site``.
+"""
+
+import sys
+from time import perf_counter_ns, process_time_ns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+
+def load(folder: str, name: str) -> "dict[str, Any]":
+    """Execute FOLDER/NAME.py into a dictionary of its own and return that."""
+    path = folder + "/" + name + ".py"
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec")
+    namespace: "dict[str, Any]" = {"__name__": "importaudit.probe." + name}
+    exec(code, namespace)
+    return namespace
+
+
+class Audit:
+    """The context manager around the target's code."""
+
+    def __init__(self, clocks: "tuple[int, int]", config: "dict[str, Any]") -> None:
+        self.clocks = clocks
+        self.config = config
+        present = set(sys.modules)
+        folder = config["folder"]
+        self.output = load(folder, "output")["Output"](config["prefix"])
+        self.tracer = load(folder, "tracer")
+        self.children = load(folder, "children")
+        self.detail = load(folder, "detail")["Detail"]() if config["detail"] else None
+        # Builtin modules that only we have asked for (gc): the target finds none of them loaded.
+        for name in set(sys.modules) - present:
+            del sys.modules[name]
+
+    def __enter__(self) -> None:
+        describe(self.output, self.clocks, self.config.get("parent", 0))
+        script = self.config.get("script")
+        if script is not None:
+            become_script(script, self.config["argv"])
+        self.children["follow"](self.tracer, self.output, self.config)
+        if self.detail is not None:
+            self.detail.install(self.tracer)
+        self.tracer["install"](self.output, self.detail)
+
+    def __exit__(
+        self,
+        kind: "type[BaseException] | None",
+        value: "BaseException | None",
+        trace: "TracebackType | None",
+    ) -> None:
+        self.tracer["finish"](kind, value)
+        if self.detail is not None:
+            self.detail.write(self.output)
+        self.output.line("X", perf_counter_ns(), process_time_ns())
+
+
+def start(clocks: "tuple[int, int]", config: "dict[str, Any]") -> Audit:
+    """Return the context manager that audits what runs inside it."""
+    return Audit(clocks, config)
+
+
+def describe(output: "Any", clocks: "tuple[int, int]", parent: int) -> None:
+    """Write what the host has to know of this interpreter, before anything can go wrong."""
+    from posix import getpid  # builtin, loaded at start-up
+
+    output.line("V", 1)
+    output.line("P", getpid(), parent, clocks[0], clocks[1])
+    facts = {
+        "version": sys.version,
+        "executable": sys.executable,
+        "prefix": sys.prefix,
+        "base_prefix": sys.base_prefix,
+        "cache_tag": sys.implementation.cache_tag or "",
+        "pycache_prefix": sys.pycache_prefix or "",
+        "optimize": str(sys.flags.optimize),
+        "platlibdir": sys.platlibdir,
+    }
+    for key in facts:
+        output.line("F", key, facts[key])
+    for entry in sys.path:
+        output.line("F", "path", entry)
+
+
+def become_script(script: str, argv: "list[str]") -> None:
+    """Make ``__main__`` and ``sys`` look as ``python SCRIPT ARGV`` makes them."""
+    sys.argv[:] = [script, *argv]
+    sys.path[0] = script.rpartition("/")[0] or "."
+    sys.modules["__main__"].__dict__["__file__"] = script

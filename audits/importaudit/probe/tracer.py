@@ -1,0 +1,505 @@
+"""The light tracer: every import of the process, and what each moment of it was spent on.
+
+How it stays invisible. The import system is Python code that looks its helpers up by name
+(``_bootstrap._find_spec``, ``self.get_data``, ...). A helper is replaced by an object whose
+``__call__`` is a descriptor: looking it up runs our code *before* the call and yields the
+original helper, wrapped in a ``Call``; the interpreter holds the only reference to that while
+the helper runs and drops it when the helper returns or raises, so ``Call.__del__`` runs our
+code *after* it. While the helper runs, there is no frame of ours on the stack: ``sys._getframe``,
+``warnings``, tracebacks and ``inspect`` see what they see without us. Imports begin and end
+where importlib takes and releases the module's lock (``_ModuleLockManager``).
+
+How it measures. Each thread that imports has one *current cell*: the phase of the import that
+it is in. ``switch`` closes the interval since the last switch into that cell and opens the
+next, so the cells of a thread add up to its wall time exactly, and nothing is a remainder.
+A cell is three integers, in nanoseconds: wall, CPU of this thread, and runnable but not running
+(the second field of /proc/thread-self/schedstat; read only after an interval in which the
+thread was off the processor for longer than GAP).
+
+``python -c`` and its importers hold this module in a dictionary of its own; it is in no
+``sys.modules``.
+"""
+
+import gc
+import os
+import sys
+from _frozen_importlib import BuiltinImporter, FrozenImporter
+from _thread import get_ident
+from time import perf_counter_ns, sleep, thread_time_ns
+
+import _frozen_importlib as bootstrap
+import _frozen_importlib_external as external
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+# Offsets of the phases in the cells of an event; the order is that of the E lines.
+IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN, GC, BODY, PROBE = range(0, 27, 3)
+EMPTY = [0] * 27
+GAP = 20_000  # nanoseconds
+PATIENCE = 1.0  # seconds that threads get to finish their imports after the main thread
+
+threads: "dict[int, Thread]" = {}
+modules = sys.modules
+numbers = iter(range(1, 1 << 60)).__next__
+original_lock = bootstrap._ModuleLockManager  # type: ignore[attr-defined]
+output: "Any" = None
+detail: "Any" = None
+collections = [0, 0, 0]
+on_load: "dict[str, Any]" = {}  # name of a module -> what to do with it once it is loaded
+tracing = False
+
+
+class Event:
+    """One import: from taking the module's lock to releasing it."""
+
+    __slots__ = ("cells", "ended", "name", "number", "phase", "ran", "sought", "spec", "upper")
+
+    def __init__(self, name: str, number: int, upper: "Event | None", phase: int) -> None:
+        self.name = name
+        self.number = number
+        self.upper = upper  # the import that was running in this thread, and
+        self.phase = phase  # the phase it was in
+        self.cells = EMPTY[:]
+        self.spec: "Any" = None
+        self.sought = False  # looked for by a finder: not merely waited for
+        self.ran = False  # its body has started
+        self.ended = False
+
+
+class Thread:
+    """A thread that is importing: its open imports and its current cell."""
+
+    __slots__ = ("before_gc", "cells", "cpu", "descriptor", "event", "ident", "phase", "wall",
+                 "waited")  # fmt: skip
+
+    def __init__(self, event: Event) -> None:
+        self.ident = get_ident()
+        self.event = event
+        self.cells = event.cells
+        self.phase = IMPORT
+        self.before_gc = IMPORT
+        self.descriptor = open_schedstat()
+        self.waited = 0
+        self.waited = off_processor(self)
+        self.cpu = thread_time_ns()
+        self.wall = perf_counter_ns()
+
+
+def open_schedstat() -> int:
+    """Open this thread's own scheduler statistics, or -1 where the kernel has none."""
+    try:
+        descriptor = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    moved: int = output.move_high(descriptor)
+    return moved
+
+
+def off_processor(thread: Thread) -> int:
+    """Nanoseconds that this thread has been runnable without running, since the last call."""
+    try:
+        total = int(os.pread(thread.descriptor, 80, 0).split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+    waited = total - thread.waited
+    thread.waited = total
+    return waited
+
+
+def switch(thread: Thread, phase: int) -> None:
+    """Close the running interval into the current cell and make PHASE the current one."""
+    cpu = thread_time_ns()
+    wall = perf_counter_ns()
+    took = wall - thread.wall
+    ran = cpu - thread.cpu
+    cells = thread.cells
+    cell = thread.phase
+    cells[cell] += took
+    cells[cell + 1] += ran
+    if took - ran > GAP:
+        cells[cell + 2] += off_processor(thread)
+    thread.wall = wall
+    thread.cpu = cpu
+    thread.phase = phase
+
+
+# --- imports begin and end ---------------------------------------------------------------
+
+
+def begin(name: str, frame: "FrameType | None") -> Event:
+    """Open the import of NAME, asked for by the code at FRAME."""
+    thread = threads.get(get_ident())
+    if thread is None:
+        event = Event(name, numbers(), None, IMPORT)
+        thread = threads[get_ident()] = Thread(event)
+        thread.phase = PROBE
+    else:
+        switch(thread, thread.phase)
+        event = Event(name, numbers(), thread.event, thread.phase)
+        thread.event = event
+        thread.cells = event.cells
+        thread.phase = PROBE
+    # The code that asked, past the import system's own frames and importlib.import_module.
+    while frame is not None and frame.f_globals.get("__name__") in IMPORT_SYSTEM:
+        frame = frame.f_back
+    string = output.string
+    file = line = 0
+    if frame is not None:
+        file = string(frame.f_code.co_filename)
+        line = frame.f_lineno or 0
+    upper = event.upper
+    output.write(
+        "B\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n"
+        % (event.number, upper.number if upper is not None else 0, thread.ident, string(name),
+           file, line, thread.wall)
+    )  # fmt: skip
+    switch(thread, IMPORT)
+    return event
+
+
+def end(event: Event, kind: "type[BaseException] | None", value: "BaseException | None") -> None:
+    """Close EVENT, and what an exception thrown into our own code may have left open above it."""
+    thread = threads.get(get_ident())
+    if thread is None or event.ended:
+        return
+    while not thread.event.ended and thread.event is not event and thread.event.upper is not None:
+        close(thread, thread.event, "abandoned", "", "")
+    if thread.event is not event:
+        return
+    if kind is None:
+        close(thread, event, "loaded" if event.sought or event.ran else "present", "", "")
+        if event.name in on_load:
+            on_load.pop(event.name)(modules[event.name])
+    else:
+        close(thread, event, "failed", kind.__qualname__, message(value))
+
+
+def close(thread: Thread, event: Event, outcome: str, error: str, text: str) -> None:
+    switch(thread, PROBE)
+    event.ended = True
+    spec, event.spec = event.spec, None
+    string = output.string
+    loader = origin = 0
+    if spec is not None:
+        loader = string(type(spec.loader).__name__)
+        origin = string(spec.origin if isinstance(spec.origin, str) else "")
+    if detail is not None and tracing:
+        detail.after(event)
+    line = "E\t%d\t%s\t%d\t%d\t%d\t%s" % (
+        event.number, outcome, thread.wall, loader, origin, str(event.cells)[1:-1],
+    )  # fmt: skip
+    if error:
+        line += "\t%d\t%d" % (string(error), string(text))
+    upper = event.upper
+    if upper is None:
+        del threads[thread.ident]
+        output.write(line + "\n")
+        if thread.descriptor >= 0:
+            close_quietly(thread.descriptor)
+        return
+    thread.event = upper
+    thread.cells = upper.cells
+    output.write(line + "\n")
+    switch(thread, event.phase)
+
+
+def close_quietly(descriptor: int) -> None:
+    try:
+        os.close(descriptor)
+    except OSError:
+        pass
+
+
+def message(value: "BaseException | None") -> str:
+    """The text of an exception, without running code of the target to get it."""
+    if isinstance(value, ImportError) and isinstance(value.msg, str):
+        return value.msg
+    if value is not None and len(value.args) == 1 and type(value.args[0]) is str:
+        return value.args[0]
+    return ""
+
+
+class Lock(original_lock):  # type: ignore[misc,valid-type]
+    """``_ModuleLockManager``: importlib holds it from before finding a module to after its body."""
+
+    def __enter__(self) -> None:
+        self._event = event = begin(self._name, sys._getframe(1)) if tracing else None
+        try:
+            original_enter(self)
+        except BaseException as error:  # _DeadlockError: __exit__ will not be called
+            if event is not None:
+                end(event, type(error), error)
+            raise
+
+    def __exit__(self, *problem: "Any", **_: "Any") -> None:
+        original_exit(self, *problem)
+        if self._event is not None:
+            end(self._event, problem[0], problem[1])
+
+
+original_enter = original_lock.__enter__
+original_exit = original_lock.__exit__
+
+
+# --- hooks that add no frame -------------------------------------------------------------
+
+
+class Call:
+    """A helper that is being called; its end is the end of the phase."""
+
+    __slots__ = ("__call__", "phase", "thread")
+
+    def __del__(self) -> None:
+        switch(self.thread, self.phase)
+
+
+class HandCall:
+    """The same for the body of a module that no import asked for (``loader.exec_module``)."""
+
+    __slots__ = ("__call__", "event")
+
+    def __del__(self) -> None:
+        end(self.event, None, None)
+
+
+class Before:
+    """What ``Hook.__call__`` is: a descriptor, run at the call, yielding what is to be called."""
+
+    def __get__(self, hook: "Any", owner: "Any" = None) -> "Any":
+        thread = threads.get(get_ident())
+        if thread is None:
+            return hook.original
+        phase = hook.phase
+        if phase < 0:
+            frame = sys._getframe(1)
+            phase = CALLERS.get(id(frame.f_code), -1)
+            if phase < 0:
+                return hook.original
+            if phase == BODY and id(frame.f_code) != BUILTIN_CREATE:
+                if not_asked_for(thread, frame):
+                    return execute_by_hand(hook.original, frame)
+                thread.event.ran = True
+        elif phase == FIND:
+            thread.event.sought = True
+        if phase in STEPS and thread.phase != BODY:
+            # One step of an import follows the other: the next one ends this one.
+            switch(thread, phase)
+            return hook.original
+        call: "Any" = Call()
+        call.__call__ = hook.original
+        call.thread = thread
+        call.phase = thread.phase
+        switch(thread, phase)
+        return call
+
+
+class Hook:
+    """Stands for a helper of the import system; PHASE -1 asks the calling code."""
+
+    __slots__ = ("original", "phase")
+    __call__: "Any" = Before()
+
+    def __init__(self, original: "Any", phase: int) -> None:
+        self.original = original
+        self.phase = phase
+
+
+class Method:
+    """A hook in a class: a bound hook for each look-up, as functions give bound methods."""
+
+    __slots__ = ("original", "phase")
+
+    def __init__(self, original: "Any", phase: int) -> None:
+        self.original = original
+        self.phase = phase
+
+    def __get__(self, instance: "Any", owner: "Any" = None) -> "Any":
+        bound = self.original.__get__(instance, owner)
+        return bound if instance is None else Hook(bound, self.phase)
+
+
+def not_asked_for(thread: Thread, frame: "FrameType") -> bool:
+    """Whether the module that FRAME (an ``exec_module``) executes is not the one being imported."""
+    event = thread.event
+    if event.spec is None or event.ran:
+        return True
+    module = frame.f_locals.get("module")
+    return module is not modules.get(event.name)
+
+
+def execute_by_hand(helper: "Any", frame: "FrameType") -> "Any":
+    module = frame.f_locals.get("module")
+    try:
+        name = str(module.__dict__["__name__"])  # type: ignore[union-attr]
+        spec = module.__dict__.get("__spec__")  # type: ignore[union-attr]
+    except (AttributeError, KeyError):
+        return helper
+    event = begin(name, frame.f_back)
+    event.ran = True
+    if isinstance(spec, bootstrap.ModuleSpec):
+        event.spec = spec
+    call: "Any" = HandCall()
+    call.__call__ = helper
+    call.event = event
+    switch(threads[get_ident()], BODY)
+    return call
+
+
+def init_module_attrs(spec: "Any", module: "Any", *, override: bool = False) -> "Any":
+    """``_init_module_attrs``, the last step before a loader executes: note what is loaded.
+
+    A plain wrapper, since no code of the target runs inside it. A loader that is not
+    importlib's own may do anything in its ``exec_module``: all of it is the module's body.
+    """
+    result = original_attrs(spec, module, override=override)
+    thread = threads.get(get_ident())
+    if thread is not None:
+        event = thread.event
+        if event.spec is None and not event.ran and event.name == getattr(spec, "name", None):
+            event.spec = spec
+            execute = getattr(type(spec.loader), "exec_module", None)
+            if id(getattr(execute, "__code__", None)) not in KNOWN:
+                switch(thread, BODY)
+    return result
+
+
+def on_collection(phase: str, info: "dict[str, int]") -> None:
+    """``gc.callbacks``: a pause belongs to no module, whichever it interrupts."""
+    thread = threads.get(get_ident())
+    if phase == "start":
+        collections[info["generation"]] += 1
+        if thread is not None:
+            thread.before_gc = thread.phase
+            switch(thread, GC)
+    elif thread is not None and thread.phase == GC:
+        switch(thread, thread.before_gc)
+
+
+# --- putting it in place -----------------------------------------------------------------
+
+IMPORT_SYSTEM = {
+    "_frozen_importlib",  # until somebody imports importlib, which renames the two
+    "_frozen_importlib_external",
+    "importlib._bootstrap",
+    "importlib._bootstrap_external",
+    "importlib",
+}
+STEPS = {FIND, READ, UNMARSHAL, COMPILE}
+EXTENSION = external.ExtensionFileLoader
+# What `_call_with_frames_removed` is used for, by the id of the code that calls it (hashing a
+# code object hashes all of its constants).
+EXECUTE = id(external._LoaderBasics.exec_module.__code__)  # type: ignore[attr-defined]
+EXECUTE_EXTENSION = id(EXTENSION.exec_module.__code__)
+BUILTIN_CREATE = id(BuiltinImporter.create_module.__code__)  # type: ignore[attr-defined]
+CALLERS = {
+    EXECUTE: BODY,
+    EXECUTE_EXTENSION: BODY,
+    BUILTIN_CREATE: BODY,
+    id(EXTENSION.create_module.__code__): DLOPEN,
+    id(external.SourceLoader.source_to_code.__code__): COMPILE,
+    id(FrozenImporter.exec_module.__code__): UNMARSHAL,  # type: ignore[attr-defined]
+}
+KNOWN = {EXECUTE, EXECUTE_EXTENSION}
+original_attrs = bootstrap._init_module_attrs  # type: ignore[attr-defined]
+
+
+def hook(place: "Any", name: str, phase: int) -> None:
+    """Replace the helper NAME of PLACE, where this version of the interpreter has it."""
+    original = place.__dict__.get(name)
+    if original is None:
+        return
+    kind = Method if isinstance(place, type) else Hook
+    setattr(place, name, kind(original, phase))
+
+
+def install(to: "Any", with_detail: "Any") -> None:
+    """Start tracing, with the import of ``__main__`` as the root of everything."""
+    global output, detail, tracing
+    output, detail = to, with_detail
+    root = Event("__main__", 0, None, BODY)
+    root.ran = True
+    hook(bootstrap, "_find_spec", FIND)
+    hook(bootstrap, "_call_with_frames_removed", -1)
+    hook(bootstrap, "_load_backward_compatible", BODY)
+    hook(external, "_compile_bytecode", UNMARSHAL)
+    hook(external.FileLoader, "get_data", READ)
+    zipimport = modules.get("zipimport")
+    if zipimport is not None:
+        hook(zipimport, "_get_data", READ)
+        hook(zipimport, "_unmarshal_code", UNMARSHAL)
+        hook(zipimport, "_compile_source", COMPILE)
+    bootstrap._init_module_attrs = init_module_attrs  # type: ignore[attr-defined]
+    bootstrap._ModuleLockManager = Lock  # type: ignore[attr-defined]
+    gc.callbacks.append(on_collection)
+    output.line("M", *sorted(modules))
+    tracing = True
+    thread = threads[get_ident()] = Thread(root)
+    thread.phase = BODY
+    output.line("R", thread.ident, thread.wall, thread.cpu, thread.waited)
+
+
+def finish(kind: "type[BaseException] | None", value: "BaseException | None") -> None:
+    """Close the root, wait for other threads' imports for a moment, and say what is left."""
+    global tracing
+    thread = threads.get(get_ident())
+    if thread is None:
+        return
+    root = thread.event
+    while root.upper is not None:
+        close(thread, root, "abandoned", "", "")
+        root = thread.event
+    switch(thread, PROBE)
+    deadline = perf_counter_ns() + int(PATIENCE * 1e9)
+    while len(threads) > 1 and perf_counter_ns() < deadline:
+        sleep(0.005)
+    tracing = False
+    outcome = "loaded" if kind is None else "failed"
+    error = "" if kind is None else kind.__qualname__
+    switch(thread, PROBE)
+    output.write("E\t0\t%s\t%d\t0\t0\t%s\t%d\t%d\n" % (
+        outcome, thread.wall, str(root.cells)[1:-1],
+        output.string(error), output.string(message(value)),
+    ))  # fmt: skip
+    for other in list(threads.values()):
+        if other is not thread:
+            output.line("T", other.ident, other.event.number)
+    output.line("N", *list(modules))
+    for entry in sys.path:
+        output.line("F", "final_path", str(entry))
+    output.line("C", *collections)
+    off_processor(thread)
+    output.line("D", thread.wall, thread.cpu, thread.waited)
+    threads.clear()
+
+
+def restart_in_child() -> None:
+    """After a fork: the imports that were open go on here, with clocks that start now."""
+    thread = threads.get(get_ident())
+    threads.clear()
+    if thread is None or not tracing:
+        return
+    threads[thread.ident] = thread
+    event: "Event | None" = thread.event
+    line = []
+    while event is not None:
+        event.cells[:] = EMPTY
+        line.append(event)
+        event = event.upper
+    close_quietly(thread.descriptor)
+    thread.descriptor = open_schedstat()
+    thread.waited = 0
+    off_processor(thread)
+    thread.cpu = thread_time_ns()
+    thread.wall = perf_counter_ns()
+    for event in reversed(line):
+        upper = event.upper.number if event.upper is not None else 0
+        if event.number:
+            output.write(
+                "B\t%d\t%d\t%d\t%d\t0\t0\t%d\n"
+                % (event.number, upper, thread.ident, output.string(event.name), thread.wall)
+            )
+        else:
+            output.line("R", thread.ident, thread.wall, thread.cpu, thread.waited)
