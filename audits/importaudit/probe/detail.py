@@ -141,25 +141,18 @@ class Detail:
         """Resolve and write everything; the target is done, so imports are ours to make."""
         self.sampling = False
         for name, number in self.by_hand:
-            output.write("H\t%d\t%d\n" % (number, output.string(name)))
+            output.line("H", number, name)
         for (number, line), took in self.samples.items():
-            output.write("L\t%d\t%d\t%d\n" % (number, line, took))
+            output.line("L", number, line, took)
         for (number, name, package), (count, file, line) in self.calls.items():
-            self.edge(output, number, name, package, "", file, line, count)
+            output.line("I", number, name, package, "", file, line, count)
         decoder = Decoder()
         for (_, offset, number), (count, code, package) in self.sites.items():
             found = decoder.decode(code, offset)
             if found is not None:
                 name, names, line = found
-                self.edge(output, number, name, package, names, code.co_filename, line, count)
-
-    def edge(self, output: "Any", number: int, name: str, package: str, names: str,
-             file: str, line: int, count: int) -> None:  # fmt: skip
-        string = output.string
-        output.write(
-            "I\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n"
-            % (number, string(name), string(package), string(names), string(file), line, count)
-        )
+                file = code.co_filename
+                output.line("I", number, name, package, names, file, line, count)
 
 
 class Decoder:

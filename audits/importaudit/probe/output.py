@@ -1,91 +1,56 @@
-"""Where the trace goes: a file of its own, whatever the target does to its descriptors.
+"""Where the trace goes: a file mapped into memory, whatever the target does to its descriptors.
 
-The descriptor is high, so that the target gets the numbers that it would get without us, and
-close-on-exec. Before each write its identity is compared with the file that we opened: where
-the target closed it (``os.closerange``) or put another file in its place (``os.dup2``), the
-file is opened again by its name. When nothing can be written (a full disk), tracing goes on
-and the lines are lost: the host sees that the closing line is missing.
+A line is copied into the mapping, which costs no system call and is on the host's side at once:
+a process that crashes, is killed or calls ``os._exit`` leaves everything behind. No descriptor
+stays open, so the target gets the numbers that it would get without us, and nothing that it
+closes or redirects is ours. Space is reserved before it is used (``posix_fallocate``), since
+touching a page that a full disk cannot back would kill the target; when there is none, lines
+are dropped, and the host sees that the closing line is missing.
+
+Where the interpreter has no ``mmap``, each line is appended to the file by its name.
 """
 
 import os
+
+try:
+    from mmap import mmap
+except ImportError:
+    mmap = None  # type: ignore[assignment,misc]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-HIGHEST = 1 << 16
+SEGMENT = 1 << 24  # bytes of address space mapped at a time, about 40,000 imports
+RESERVE = 1 << 20  # bytes of storage reserved at a time
 
-
-def move_high(descriptor: int) -> int:
-    """Move DESCRIPTOR to the highest free number and return that."""
-    try:
-        number = min(os.sysconf("SC_OPEN_MAX"), HIGHEST) - 1
-    except (ValueError, OSError):
-        return descriptor
-    for _ in range(64):
-        try:
-            os.fstat(number)
-        except OSError:
-            break
-        number -= 1
-    try:
-        moved = os.dup2(descriptor, number, False)
-    except OSError:
-        return descriptor
-    os.close(descriptor)
-    return moved
+# One field a tab, one record a line; \x01 introduces what stands for these three characters.
+ESCAPES = (("\x01", "\x01\x01"), ("\t", "\x01t"), ("\n", "\x01n"))
 
 
 def escape(text: str) -> str:
     """Keep TEXT within one field of one line."""
-    if "\\" in text or "\t" in text or "\n" in text or "\r" in text:
-        text = text.replace("\\", "\\\\").replace("\t", "\\t")
-        text = text.replace("\n", "\\n").replace("\r", "\\r")
+    for character, replacement in ESCAPES:
+        if character in text:
+            text = text.replace(character, replacement)
     return text
 
 
 class Output:
-    """The trace file of this process."""
-
-    move_high = staticmethod(move_high)
+    """The trace file of this process, PREFIX.PID."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.strings: "dict[str, int]" = {}
-        self.pending: "list[str]" = []
-        self.numbers = iter(range(1, 1 << 60))  # 0 is no string
-        self.reopen()
-
-    def reopen(self) -> None:
-        """Open the file of this process; also used in a forked child, for its own."""
-        self.path = "%s.%d" % (self.prefix, os.getpid())
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        try:
-            self.descriptor = move_high(os.open(self.path, flags, 0o600))
-            status = os.fstat(self.descriptor)
-            self.identity = (status.st_dev, status.st_ino)
-        except OSError:
-            self.descriptor = -1
-            self.identity = (-1, -1)
+        self.restart()
 
     def restart(self) -> None:
-        """Begin the file of a forked child: nothing of the parent's strings is in it."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-        self.strings.clear()
-        self.pending.clear()
-        self.reopen()
-
-    def string(self, text: str) -> int:
-        """Return the number that stands for TEXT; the next ``write`` says what it stands for.
-
-        Threads may race here: two numbers for one text do no harm, since each is written.
-        """
-        number = self.strings.get(text)
-        if number is None:
-            number = self.strings[text] = next(self.numbers)
-            self.pending.append("S\t%d\t%s\n" % (number, escape(text)))
-        return number
+        """Begin a file: at the start, and in a forked child, which leaves its parent's alone."""
+        self.path = "%s.%d" % (self.prefix, os.getpid())
+        self.map: "Any" = None
+        self.base = 0  # of the mapped segment in the file
+        self.position = 0  # in the segment
+        self.reserved = 0  # bytes of the segment that have storage
+        self.full = False
 
     def line(self, kind: str, *fields: "Any") -> None:
         """Write one line; strings among FIELDS are escaped."""
@@ -93,18 +58,60 @@ class Output:
         self.write(kind + "\t" + "\t".join(parts) + "\n")
 
     def write(self, text: str) -> None:
-        """Append TEXT, opening the file again where the target took it from us."""
-        if self.pending:
-            pending, self.pending = self.pending, []
-            text = "".join(pending) + text
+        """Append TEXT, which is one or more whole lines."""
         data = text.encode("utf-8", "surrogatepass")
+        start = self.position
+        stop = start + len(data)
+        if stop > self.reserved:
+            if not self.reserve(len(data)):
+                return
+            start = self.position
+            stop = start + len(data)
+        # No other thread runs between these two lines: there is no call in them.
+        self.position = stop
+        self.map[start:stop] = data
+
+    def reserve(self, size: int) -> bool:
+        """Make room for SIZE bytes after the position; False when there is none to be had."""
+        if self.full or size > SEGMENT:
+            return False
         try:
-            status = os.fstat(self.descriptor)
-            if (status.st_dev, status.st_ino) != self.identity:
-                self.reopen()
-        except OSError:
-            self.reopen()
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                self.grow(descriptor, size)
+            finally:
+                os.close(descriptor)
+        except (OSError, ValueError, TypeError):
+            self.full = True
+        return not self.full
+
+    def grow(self, descriptor: int, size: int) -> None:
+        if self.map is None or self.position + size > SEGMENT:
+            if self.map is not None:
+                self.base += SEGMENT
+            os.ftruncate(descriptor, self.base + SEGMENT)
+            self.map = mmap(descriptor, SEGMENT, offset=self.base)
+            self.position = self.reserved = 0
+        reserved = min(SEGMENT, max(self.position + size, self.reserved + RESERVE))
+        os.posix_fallocate(descriptor, self.base + self.reserved, reserved - self.reserved)
+        self.reserved = reserved
+
+
+class AppendOutput(Output):
+    """The same without ``mmap``: a write by name for each line."""
+
+    def write(self, text: str) -> None:
         try:
-            os.write(self.descriptor, data)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            descriptor = os.open(self.path, flags, 0o600)
+            try:
+                os.write(descriptor, text.encode("utf-8", "surrogatepass"))
+            finally:
+                os.close(descriptor)
         except OSError:
-            pass  # nowhere to put it; see above
+            pass
+
+
+def create(prefix: str) -> Output:
+    """The output of this process."""
+    return Output(prefix) if mmap is not None else AppendOutput(prefix)

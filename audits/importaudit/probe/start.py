@@ -47,7 +47,7 @@ class Audit:
         self.config = config
         present = set(sys.modules)
         folder = config["folder"]
-        self.output = load(folder, "output")["Output"](config["prefix"])
+        self.output = load(folder, "output")["create"](config["prefix"])
         self.tracer = load(folder, "tracer")
         self.children = load(folder, "children")
         self.detail = load(folder, "detail")["Detail"]() if config["detail"] else None

@@ -16,8 +16,10 @@ A cell is three integers, in nanoseconds: wall, CPU of this thread, and runnable
 (the second field of /proc/thread-self/schedstat; read only after an interval in which the
 thread was off the processor for longer than GAP).
 
-``python -c`` and its importers hold this module in a dictionary of its own; it is in no
-``sys.modules``.
+The steps of an import (finding, reading, unmarshalling, executing) follow each other, so the
+beginning of one is the end of the one before, and only what happens outside that order (a body
+that calls ``loader.get_data``, a collection) is closed by a ``Call``. Cost matters more than
+looks here: this code runs thousands of times, each time in cold processor caches.
 """
 
 import gc
@@ -89,20 +91,40 @@ class Thread:
 
 
 def open_schedstat() -> int:
-    """Open this thread's own scheduler statistics, or -1 where the kernel has none."""
+    """Open this thread's own scheduler statistics, or -1 where the kernel has none.
+
+    The descriptor is moved to the highest free number: the target gets the ones that it would
+    get without us.
+    """
     try:
         descriptor = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return -1
-    moved: int = output.move_high(descriptor)
-    return moved
+    try:
+        number = min(os.sysconf("SC_OPEN_MAX"), 1 << 16) - 1
+        while is_open(number):
+            number -= 1
+        os.dup2(descriptor, number, False)
+    except (OSError, ValueError):
+        return descriptor
+    os.close(descriptor)
+    return number
+
+
+def is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 def off_processor(thread: Thread) -> int:
     """Nanoseconds that this thread has been runnable without running, since the last call."""
     try:
         total = int(os.pread(thread.descriptor, 80, 0).split()[1])
-    except (OSError, IndexError, ValueError):
+    except (OSError, IndexError, ValueError):  # the target closed it, or put something there
+        thread.descriptor = open_schedstat()
         return 0
     waited = total - thread.waited
     thread.waited = total
@@ -131,32 +153,31 @@ def switch(thread: Thread, phase: int) -> None:
 
 def begin(name: str, frame: "FrameType | None") -> Event:
     """Open the import of NAME, asked for by the code at FRAME."""
-    thread = threads.get(get_ident())
+    ident = get_ident()
+    thread = threads.get(ident)
     if thread is None:
         event = Event(name, numbers(), None, IMPORT)
-        thread = threads[get_ident()] = Thread(event)
-        thread.phase = PROBE
+        thread = threads[ident] = Thread(event)
+        above = 0
     else:
-        switch(thread, thread.phase)
-        event = Event(name, numbers(), thread.event, thread.phase)
+        upper = thread.event
+        above = upper.number
+        event = Event(name, numbers(), upper, thread.phase)
+        switch(thread, IMPORT)
         thread.event = event
         thread.cells = event.cells
-        thread.phase = PROBE
     # The code that asked, past the import system's own frames and importlib.import_module.
     while frame is not None and frame.f_globals.get("__name__") in IMPORT_SYSTEM:
         frame = frame.f_back
-    string = output.string
-    file = line = 0
+    file, line = "", 0
     if frame is not None:
-        file = string(frame.f_code.co_filename)
+        file = frame.f_code.co_filename
         line = frame.f_lineno or 0
-    upper = event.upper
-    output.write(
-        "B\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n"
-        % (event.number, upper.number if upper is not None else 0, thread.ident, string(name),
-           file, line, thread.wall)
-    )  # fmt: skip
-    switch(thread, IMPORT)
+    fields = (event.number, above, ident, thread.wall, line, name, file)
+    if name.isprintable() and file.isprintable():
+        output.write("B\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n" % fields)
+    else:
+        output.line("B", *fields)
     return event
 
 
@@ -181,28 +202,27 @@ def close(thread: Thread, event: Event, outcome: str, error: str, text: str) -> 
     switch(thread, PROBE)
     event.ended = True
     spec, event.spec = event.spec, None
-    string = output.string
-    loader = origin = 0
+    loader = origin = ""
     if spec is not None:
-        loader = string(type(spec.loader).__name__)
-        origin = string(spec.origin if isinstance(spec.origin, str) else "")
+        loader = type(spec.loader).__name__
+        origin = spec.origin
+        if type(origin) is not str:
+            origin = ""
     if detail is not None and tracing:
         detail.after(event)
-    line = "E\t%d\t%s\t%d\t%d\t%d\t%s" % (
-        event.number, outcome, thread.wall, loader, origin, str(event.cells)[1:-1],
-    )  # fmt: skip
-    if error:
-        line += "\t%d\t%d" % (string(error), string(text))
+    fields = (event.number, outcome, thread.wall, str(event.cells)[1:-1], loader, origin, error,
+              text)  # fmt: skip
+    if not error and loader.isprintable() and origin.isprintable():
+        output.write("E\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n" % fields)
+    else:
+        output.line("E", *fields)
     upper = event.upper
     if upper is None:
         del threads[thread.ident]
-        output.write(line + "\n")
-        if thread.descriptor >= 0:
-            close_quietly(thread.descriptor)
+        close_quietly(thread.descriptor)
         return
     thread.event = upper
     thread.cells = upper.cells
-    output.write(line + "\n")
     switch(thread, event.phase)
 
 
@@ -265,39 +285,34 @@ class HandCall:
         end(self.event, None, None)
 
 
+def call(thread: Thread, original: "Any", phase: int) -> "Any":
+    """ORIGINAL as something whose call is the phase PHASE, and nothing after it."""
+    made: "Any" = Call()
+    made.__call__ = original
+    made.thread = thread
+    made.phase = thread.phase
+    switch(thread, phase)
+    return made
+
+
 class Before:
-    """What ``Hook.__call__`` is: a descriptor, run at the call, yielding what is to be called."""
+    """What ``__call__`` of a hook is: run at the call, yielding what is to be called."""
 
     def __get__(self, hook: "Any", owner: "Any" = None) -> "Any":
         thread = threads.get(get_ident())
         if thread is None:
             return hook.original
         phase = hook.phase
-        if phase < 0:
-            frame = sys._getframe(1)
-            phase = CALLERS.get(id(frame.f_code), -1)
-            if phase < 0:
-                return hook.original
-            if phase == BODY and id(frame.f_code) != BUILTIN_CREATE:
-                if not_asked_for(thread, frame):
-                    return execute_by_hand(hook.original, frame)
-                thread.event.ran = True
-        elif phase == FIND:
+        if phase == FIND:
             thread.event.sought = True
-        if phase in STEPS and thread.phase != BODY:
-            # One step of an import follows the other: the next one ends this one.
+        if thread.phase in STEPS:
             switch(thread, phase)
             return hook.original
-        call: "Any" = Call()
-        call.__call__ = hook.original
-        call.thread = thread
-        call.phase = thread.phase
-        switch(thread, phase)
-        return call
+        return call(thread, hook.original, phase)
 
 
 class Hook:
-    """Stands for a helper of the import system; PHASE -1 asks the calling code."""
+    """Stands for a helper of the import system whose call is one step."""
 
     __slots__ = ("original", "phase")
     __call__: "Any" = Before()
@@ -307,8 +322,36 @@ class Hook:
         self.phase = phase
 
 
+class BeforeFramesRemoved:
+    """``_call_with_frames_removed`` does several things; the code that calls it says which."""
+
+    def __get__(self, hook: "Any", owner: "Any" = None) -> "Any":
+        frame = sys._getframe(1)
+        phase = CALLERS.get(id(frame.f_code), IMPORT)
+        thread = threads.get(get_ident())
+        if phase == IMPORT or thread is None:
+            return hook.original
+        if phase == BODY:
+            if id(frame.f_code) == BUILTIN_CREATE:
+                return call(thread, hook.original, BODY)
+            if not_asked_for(thread, frame):
+                return execute_by_hand(hook.original, frame)
+            thread.event.ran = True
+        elif thread.phase not in STEPS:
+            return call(thread, hook.original, phase)
+        switch(thread, phase)
+        return hook.original
+
+
+class FramesRemoved(Hook):
+    """The hook for ``_call_with_frames_removed``."""
+
+    __slots__ = ()
+    __call__: "Any" = BeforeFramesRemoved()
+
+
 class Method:
-    """A hook in a class: a bound hook for each look-up, as functions give bound methods."""
+    """A hook in a class, where functions give bound methods when they are looked up."""
 
     __slots__ = ("original", "phase")
 
@@ -318,7 +361,13 @@ class Method:
 
     def __get__(self, instance: "Any", owner: "Any" = None) -> "Any":
         bound = self.original.__get__(instance, owner)
-        return bound if instance is None else Hook(bound, self.phase)
+        thread = threads.get(get_ident())
+        if instance is None or thread is None:
+            return bound
+        if thread.phase in STEPS:  # the call follows at once
+            switch(thread, self.phase)
+            return bound
+        return Hook(bound, self.phase)
 
 
 def not_asked_for(thread: Thread, frame: "FrameType") -> bool:
@@ -326,8 +375,8 @@ def not_asked_for(thread: Thread, frame: "FrameType") -> bool:
     event = thread.event
     if event.spec is None or event.ran:
         return True
-    module = frame.f_locals.get("module")
-    return module is not modules.get(event.name)
+    # In a foreign loader's exec_module anything may be executed; importlib's own have one body.
+    return thread.phase == BODY and frame.f_locals.get("module") is not modules.get(event.name)
 
 
 def execute_by_hand(helper: "Any", frame: "FrameType") -> "Any":
@@ -341,11 +390,11 @@ def execute_by_hand(helper: "Any", frame: "FrameType") -> "Any":
     event.ran = True
     if isinstance(spec, bootstrap.ModuleSpec):
         event.spec = spec
-    call: "Any" = HandCall()
-    call.__call__ = helper
-    call.event = event
+    made: "Any" = HandCall()
+    made.__call__ = helper
+    made.event = event
     switch(threads[get_ident()], BODY)
-    return call
+    return made
 
 
 def init_module_attrs(spec: "Any", module: "Any", *, override: bool = False) -> "Any":
@@ -387,7 +436,8 @@ IMPORT_SYSTEM = {
     "importlib._bootstrap_external",
     "importlib",
 }
-STEPS = {FIND, READ, UNMARSHAL, COMPILE}
+# Phases that the next step ends.
+STEPS = {IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN}
 EXTENSION = external.ExtensionFileLoader
 # What `_call_with_frames_removed` is used for, by the id of the code that calls it (hashing a
 # code object hashes all of its constants).
@@ -422,7 +472,8 @@ def install(to: "Any", with_detail: "Any") -> None:
     root = Event("__main__", 0, None, BODY)
     root.ran = True
     hook(bootstrap, "_find_spec", FIND)
-    hook(bootstrap, "_call_with_frames_removed", -1)
+    helper = bootstrap._call_with_frames_removed  # type: ignore[attr-defined]
+    bootstrap._call_with_frames_removed = FramesRemoved(helper, BODY)  # type: ignore[attr-defined]
     hook(bootstrap, "_load_backward_compatible", BODY)
     hook(external, "_compile_bytecode", UNMARSHAL)
     hook(external.FileLoader, "get_data", READ)
@@ -459,10 +510,8 @@ def finish(kind: "type[BaseException] | None", value: "BaseException | None") ->
     outcome = "loaded" if kind is None else "failed"
     error = "" if kind is None else kind.__qualname__
     switch(thread, PROBE)
-    output.write("E\t0\t%s\t%d\t0\t0\t%s\t%d\t%d\n" % (
-        outcome, thread.wall, str(root.cells)[1:-1],
-        output.string(error), output.string(message(value)),
-    ))  # fmt: skip
+    cells = str(root.cells)[1:-1]
+    output.line("E", 0, outcome, thread.wall, cells, "", "", error, message(value))
     for other in list(threads.values()):
         if other is not thread:
             output.line("T", other.ident, other.event.number)
@@ -497,9 +546,6 @@ def restart_in_child() -> None:
     for event in reversed(line):
         upper = event.upper.number if event.upper is not None else 0
         if event.number:
-            output.write(
-                "B\t%d\t%d\t%d\t%d\t0\t0\t%d\n"
-                % (event.number, upper, thread.ident, output.string(event.name), thread.wall)
-            )
+            output.line("B", event.number, upper, thread.ident, thread.wall, 0, event.name, "")
         else:
             output.line("R", thread.ident, thread.wall, thread.cpu, thread.waited)
