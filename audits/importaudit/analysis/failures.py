@@ -1,0 +1,151 @@
+"""Why a target did not come to its end, from what its trace and its exit say."""
+
+from __future__ import annotations
+
+import difflib
+import signal
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from importaudit.analysis.costs import chain
+from importaudit.record import Event, Failure, Link
+
+SUFFIXES = (".py", ".so", ".pyd", ".pyc")
+
+
+def diagnose(
+    events: Sequence[Event],
+    *,
+    exit_status: int,
+    timed_out: bool,
+    timeout: float | None,
+    finished: bool,
+    stderr: str,
+    path: Iterable[str],
+    wanted: Sequence[str],
+) -> Failure | None:
+    """What went wrong, or None when the target's code came to its end without an exception."""
+    by_number = {event.number: event for event in events}
+    root = by_number.get(0)
+    if timed_out:
+        links = open_chain(by_number)
+        return Failure(
+            "timeout",
+            f"the target had not finished after {timeout:g} s" + within(links),
+            "give it longer with --timeout, or look at the import that it hangs in",
+            links,
+            stderr,
+        )
+    if exit_status < 0:
+        links = open_chain(by_number)
+        return Failure(
+            "signal",
+            f"the target was killed by {signal_name(-exit_status)}" + within(links),
+            "the last import below is where native code went wrong" if links else "",
+            links,
+            stderr,
+        )
+    if root is None or not finished:
+        links = open_chain(by_number)
+        return Failure(
+            "vanished",
+            f"the target left without ending its code (exit status {exit_status}):"
+            f" os._exit or exec" + within(links),
+            "a module must not end the process that imports it",
+            links,
+            stderr,
+        )
+    if root.outcome != "failed":
+        return None
+    links = failed_chain(by_number)
+    if root.error == "SystemExit":
+        return Failure(
+            "exit",
+            f"the target called sys.exit (exit status {exit_status})" + within(links),
+            "a module must not end the process that imports it",
+            links,
+            stderr,
+        )
+    return exception(root, links, stderr, path, wanted)
+
+
+def exception(
+    root: Event, links: list[Link], stderr: str, path: Iterable[str], wanted: Sequence[str]
+) -> Failure:
+    """The failure of an exception; a module that is not there gets its near matches."""
+    message = f"{root.error}: {root.message}" if root.message else root.error
+    hint = "run the same import without importaudit to see it alone"
+    if root.error == "ModuleNotFoundError" and links:
+        missing = links[-1].module
+        if missing in wanted or any(w.startswith(f"{missing}.") for w in wanted):
+            near = near_matches(missing, path)
+            hint = f"did you mean {' or '.join(near)}?" if near else "is it installed there?"
+    return Failure("exception", message + within(links), hint, links, stderr)
+
+
+def within(links: Sequence[Link]) -> str:
+    return f", while importing {links[-1].module}" if links else ""
+
+
+def signal_name(number: int) -> str:
+    """"SIGSEGV (segmentation fault)", or the number where it has no name."""
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+    description = signal.strsignal(number)
+    return f"{name} ({description.lower()})" if description else name
+
+
+def open_chain(events: dict[int, Event]) -> list[Link]:
+    """The imports that had begun and not ended, outermost first."""
+    running = [event.number for event in events.values() if event.outcome == "running"]
+    main = [n for n in running if n and events[n].thread == 0]
+    return chain(events, max(main or running, default=0))
+
+
+def failed_chain(events: dict[int, Event]) -> list[Link]:
+    """Down the imports that failed, from the last one of the root to the one that raised."""
+    number = 0
+    while True:
+        failed = [
+            e.number
+            for e in events.values()
+            if e.number and e.parent == number and e.outcome in ("failed", "abandoned")
+        ]
+        if not failed or not ended_it(events, number, max(failed)):
+            return chain(events, number)
+        number = max(failed)
+
+
+def ended_it(events: dict[int, Event], parent: int, child: int) -> bool:
+    """Whether CHILD's exception is what ended PARENT: the same kind, and nothing came after."""
+    same = events[parent].error == events[child].error
+    later = any(e.parent == parent and e.number > child for e in events.values() if e.number)
+    return same and not later
+
+
+def near_matches(module: str, path: Iterable[str]) -> list[str]:
+    """Modules of a similar name, beside where MODULE would have been."""
+    package, _, _name = module.rpartition(".")
+    folders = [Path(entry or ".") / package.replace(".", "/") for entry in path]
+    names = {name for folder in folders for name in importable(folder)}
+    if not package:
+        names |= set(sys.stdlib_module_names)
+    prefix = f"{package}." if package else ""
+    return difflib.get_close_matches(module, sorted(f"{prefix}{n}" for n in names), n=3)
+
+
+def importable(folder: Path) -> set[str]:
+    """Names that FOLDER offers for import, to judge by their looks."""
+    try:
+        entries = list(folder.iterdir())
+    except OSError:
+        return set()
+    names = set()
+    for entry in entries:
+        name = entry.name.partition(".")[0]
+        if name.isidentifier() and (entry.suffix in SUFFIXES or entry.is_dir()):
+            names.add(name)
+    return names

@@ -1,0 +1,195 @@
+"""Starting the target under the probe, once, and what the parent's clock says about it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from importaudit.errors import AuditError
+from importaudit.measure import trace as traces
+from importaudit.plan import Target
+
+PROBE = Path(__file__).parent.parent / "probe"
+
+# The `-c` argument: evaluated to a context manager around CODE, on the one line that the
+# target's own code begins on, leaving no name behind. %r is the configuration, %s CODE.
+LINE = (
+    "with(lambda k,c,d:exec(compile(open(c['folder']+'/start.py','rb').read(),"
+    "c['folder']+'/start.py','exec'),d)or d['start'](k,c))"
+    "((lambda t:(t.perf_counter_ns(),t.thread_time_ns()))(__import__('time')),"
+    "%r,{'__name__':'importaudit.probe.start'}):%s"
+)
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Finished:
+    """One execution: clocks in nanoseconds, and what the processes wrote."""
+
+    spawned: int
+    exited: int
+    cpu: int  # user and system, with the children that the target waited for
+    children_cpu: int  # of those, in clock ticks
+    waited: int | None  # run-queue wait of the main thread until its end, where known
+    status: int
+    timed_out: bool
+    pid: int
+    traces: list[traces.Trace] = field(default_factory=list)
+    stdout: str = ""
+    stderr: str = ""
+
+    @property
+    def main(self) -> traces.Trace:
+        """The trace of the target itself; an empty one when it wrote none."""
+        return next((t for t in self.traces if t.pid == self.pid), traces.Trace(pid=self.pid))
+
+
+def run(
+    python: Path,
+    target: Target,
+    *,
+    detail: bool = False,
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
+    """Run TARGET under PYTHON and the probe; TIMEOUT is in seconds of wall time.
+
+    Raises AuditError when the interpreter cannot be started. A target that fails does not
+    raise: what is known of it is returned.
+    """
+    with private_folder() as folder:
+        config: dict[str, Any] = {
+            "folder": str(PROBE),
+            "prefix": str(folder / "trace"),
+            "detail": detail,
+            "script": str(target.script) if target.script is not None else None,
+            "argv": list(target.argv),
+            "line": LINE,
+        }
+        code = LINE % (config, target.statement)
+        command = [str(python), "-B", "-c", code]
+        finished = execute(command, folder, timeout, os.environ if environment is None else environment)
+        # 3.13 shows the source line of `-c` in tracebacks: show the target's part of it.
+        finished.stderr = finished.stderr.replace(code, target.statement)
+        finished.traces = [traces.read(path) for path in sorted(folder.glob("trace.*"))]
+        return finished
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder outside the audited trees; in memory where there is room, since it is mapped."""
+    memory = Path("/dev/shm")
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 1 << 28
+    try:
+        folder = tempfile.mkdtemp(prefix="importaudit-", dir=memory if roomy else None)
+    except OSError as error:
+        raise AuditError(
+            f"no place for the trace: {error.strerror or error}",
+            "free some space, or set TMPDIR to a folder that has it",
+        ) from error
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def execute(
+    command: Sequence[str], folder: Path, timeout: float | None, environment: Mapping[str, str]
+) -> Finished:
+    """Spawn COMMAND with its output in FOLDER, wait for it, and read the clocks around it."""
+    out, err = folder / "stdout", folder / "stderr"
+    create = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    spawned = time.perf_counter_ns()
+    try:
+        pid = os.posix_spawn(
+            command[0],
+            command,
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(out), create, 0o600),
+                (os.POSIX_SPAWN_OPEN, 2, str(err), create, 0o600),
+            ],
+            setpgroup=0,
+        )
+    except OSError as error:
+        raise AuditError(f"cannot start {command[0]}: {error.strerror}") from error
+    try:
+        timed_out = not wait(pid, timeout)
+    except BaseException:  # Ctrl-C: nothing of ours stays behind
+        kill_group(pid)
+        os.waitpid(pid, 0)
+        raise
+    if timed_out:
+        kill_group(pid)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    exited = time.perf_counter_ns()
+    waited, children = scheduler_wait(pid), children_cpu(pid)
+    _, status, usage = os.wait4(pid, 0)
+    return Finished(
+        spawned=spawned,
+        exited=exited,
+        cpu=cpu_of(usage),
+        children_cpu=children,
+        waited=waited,
+        status=os.waitstatus_to_exitcode(status),
+        timed_out=timed_out,
+        pid=pid,
+        stdout=out.read_text("utf-8", "replace"),
+        stderr=err.read_text("utf-8", "replace"),
+    )
+
+
+def cpu_of(usage: resource.struct_rusage) -> int:
+    """User and system time, nanoseconds."""
+    return round((usage.ru_utime + usage.ru_stime) * 1e9)
+
+
+def wait(pid: int, timeout: float | None) -> bool:
+    """Wait until PID is dead, without reaping it; False when TIMEOUT seconds have passed."""
+    if timeout is not None:
+        descriptor = os.pidfd_open(pid)
+        try:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            if not poll.poll(timeout * 1000):
+                return False
+        finally:
+            os.close(descriptor)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return True
+
+
+def kill_group(pid: int) -> None:
+    """End the target and the children that stayed in its process group."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def scheduler_wait(pid: int) -> int | None:
+    """Run-queue wait of the main thread of a dead but unreaped process, nanoseconds."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def children_cpu(pid: int) -> int:
+    """CPU of the children that PID waited for, in nanoseconds, counted in clock ticks."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return (int(fields[13]) + int(fields[14])) * 1_000_000_000 // TICKS

@@ -1,0 +1,271 @@
+"""The Record: everything that an audit measured, as one JSON file.
+
+Times are integers in nanoseconds of CLOCK_MONOTONIC (``wall``), of the thread's CPU clock
+(``cpu``) and of the scheduler's run-queue wait (``waiting``: runnable but not running). What is
+left of ``wall`` was spent blocked. Reading back what was written gives an equal Record.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from importaudit.errors import OutputError, RecordError
+
+FORMAT = "importaudit-record"
+VERSION = 1
+
+# The phases of an import, in the order of the cells in a trace.
+PHASES = ("import", "find", "read", "unmarshal", "compile", "dlopen", "gc", "body", "probe")
+# The phases that are a module's own cost: collections and the probe belong to nobody.
+OWN_PHASES = ("import", "find", "read", "unmarshal", "compile", "dlopen", "body")
+
+
+class Cost(msgspec.Struct, array_like=True, frozen=True):
+    """[wall, cpu, waiting], nanoseconds."""
+
+    wall: int = 0
+    cpu: int = 0
+    waiting: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.wall + other.wall, self.cpu + other.cpu, self.waiting + other.waiting)
+
+    @property
+    def blocked(self) -> int:
+        """Nanoseconds neither on a processor nor waiting for one."""
+        return self.wall - self.cpu - self.waiting
+
+
+class Event(msgspec.Struct, omit_defaults=True):
+    """One import of one module: found, loaded and executed, or not."""
+
+    number: int
+    parent: int  # the import that was running; 0 is __main__
+    module: str
+    outcome: str  # loaded, present (waited for), failed, abandoned, running
+    start: int  # since the process was spawned
+    wall: int = 0  # including what it imported
+    phases: dict[str, Cost] = {}  # without what it imported
+    file: str = ""  # of the code that asked, where it is not the file of the import around it
+    line: int = 0
+    thread: int = 0  # 0 is the main thread
+    origin: str = ""  # the file that was loaded
+    loader: str = ""
+    error: str = ""  # type of the exception that ended it
+    message: str = ""
+
+    @property
+    def own(self) -> Cost:
+        """Self time: everything but the imports inside it, collections and the probe."""
+        total = Cost()
+        for phase in OWN_PHASES:
+            total += self.phases.get(phase, NOTHING)
+        return total
+
+
+NOTHING = Cost()
+
+
+class Process(msgspec.Struct, omit_defaults=True):
+    """One traced process of a run: the target itself, or a child of it."""
+
+    pid: int
+    parent: int = 0
+    started_by: str = ""  # fork or spawn, for a child
+    events: list[Event] = []
+    by_hand: list[str] = []  # in sys.modules at the end, created by no import
+    threads: list[int] = []  # that were still importing at the end
+    collections: list[int] = []  # of the garbage collector, by generation
+    finished: bool = False  # its code came to an end
+
+
+class Run(msgspec.Struct, omit_defaults=True):
+    """One execution of the target, as the parent's clock saw it."""
+
+    kind: str  # timing, detail, first-use
+    wall: int  # from exec to exit
+    cpu: int  # user and system, of the process and the children that it waited for
+    rows: dict[str, Cost]  # what the wall time consists of; adds up to it
+    apart: dict[str, int]  # CPU beside the main thread: other threads, child processes
+    imports: int
+    modules: int
+    exit: int  # exit status; negative: the signal
+    timed_out: bool = False
+
+
+class Edge(msgspec.Struct, array_like=True):
+    """[module, line, count, names, file]: MODULE is imported, loaded already or not."""
+
+    module: str
+    line: int = 0
+    count: int = 1
+    names: str = ""  # the from-list, joined by commas
+    file: str = ""  # of the statement, where it is not the importer's own
+
+
+class HotLine(msgspec.Struct):
+    """A line of a module's body, and the share of its samples."""
+
+    module: str
+    file: str
+    line: int
+    sampled: int  # nanoseconds
+    source: str = ""
+
+
+class Link(msgspec.Struct):
+    """One step of an import chain: MODULE, asked for at FILE:LINE."""
+
+    module: str
+    file: str
+    line: int
+
+
+class Failure(msgspec.Struct, omit_defaults=True):
+    """Why the target did not come to its end."""
+
+    kind: str  # exception, exit, vanished, signal, timeout
+    message: str
+    hint: str = ""
+    chain: list[Link] = []
+    stderr: str = ""  # the target's own, with its traceback
+
+
+class FirstUse(msgspec.Struct, omit_defaults=True):
+    """What a target that is lazy itself puts off: modules it names and has not loaded."""
+
+    known: list[str]
+    modules: int = 0  # that importing them loads
+    wall: int = 0
+    cpu: int = 0
+    failed: list[str] = []
+
+
+class Interpreter(msgspec.Struct):
+    """The interpreter that ran the target."""
+
+    executable: str
+    version: str
+    prefix: str
+    base_prefix: str
+    path: list[str]  # sys.path before the target ran
+    cache_tag: str = ""
+    platlibdir: str = "lib"
+    optimize: int = 0
+    pycache_prefix: str = ""
+
+
+class Environment(msgspec.Struct):
+    """What else changes the answer."""
+
+    variables: dict[str, str]  # PYTHON*, as the target saw them
+    file_system: str  # of site-packages
+    processors: int  # that this process may use
+    load: float  # one-minute average before the first run
+    machine: str
+    kernel: str
+
+
+class Spread(msgspec.Struct, array_like=True):
+    """Self time of a module over the timing runs: median, least, most; wall then CPU."""
+
+    wall: list[int]
+    cpu: list[int]
+
+
+class Record(msgspec.Struct, omit_defaults=True):
+    """One audit."""
+
+    format: str
+    version: int
+    tool: str  # version of importaudit
+    created: str  # ISO 8601, UTC
+    target: str  # as the user wrote it
+    modules: list[str]  # that the target imports; empty for code and scripts
+    interpreter: Interpreter
+    environment: Environment
+    runs: list[Run]
+    representative: int  # index of the run whose events follow: the one of median wall time
+    processes: list[Process]
+    spreads: dict[str, Spread] = {}
+    edges: dict[str, list[Edge]] = {}  # by the module whose body was running
+    lines: list[HotLine] = []
+    distributions: dict[str, list[str]] = {}  # "name version": modules
+    first_use: FirstUse | None = None
+    failure: Failure | None = None
+    notes: list[str] = []  # what could not be measured, and why
+    output_lines: int = 0  # that the target printed
+
+
+def write(record: Record, path: Path) -> None:
+    """Write RECORD to PATH: to a temporary file beside it, then renamed.
+
+    Raises OutputError; PATH is then as it was before.
+    """
+    write_bytes(path, msgspec.json.encode(record) + b"\n")
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace PATH by a file that holds DATA, or leave it alone and raise OutputError."""
+    temporary = ""
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o666 & ~current_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        reason = error.strerror or str(error)
+        raise OutputError(
+            f"cannot write {path}: {reason}", "choose another place with --json FILE"
+        ) from error
+
+
+def current_umask() -> int:
+    """The file mode creation mask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def read(path: Path) -> Record:
+    """Read the Record at PATH; raises RecordError naming everything that is wrong with it."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        head: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path} is not a Record: {error}", REMEDY) from error
+    if head.get("format") != FORMAT:
+        raise RecordError(f"{path} is not a Record: its format is not {FORMAT!r}", REMEDY)
+    if head.get("version") != VERSION:
+        raise RecordError(
+            f"{path} has Record version {head.get('version')!r}; this importaudit reads {VERSION}",
+            "use the importaudit that wrote it, or audit again",
+        )
+    unknown = sorted(set(head) - {field.name for field in msgspec.structs.fields(Record)})
+    problems = [f"unknown field {name!r}" for name in unknown]
+    try:
+        record = msgspec.json.decode(data, type=Record)
+    except msgspec.ValidationError as error:
+        problems.append(str(error))
+    if problems:
+        raise RecordError(f"{path} is a malformed Record: {'; '.join(problems)}", REMEDY)
+    return record
+
+
+REMEDY = "write one with: importaudit MODULE --json FILE"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a Record."""
+    return msgspec.json.schema(Record)

@@ -1,0 +1,276 @@
+"""The report on one screen. Takes a Record, nothing else, and shows what is in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from statistics import median
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from importaudit.analysis import costs
+from importaudit.analysis.costs import Row
+from importaudit.record import Cost, Failure, FirstUse, Link, Record, Run
+
+WORDS = {
+    "start": "interpreter start and site",
+    "import": "import system (locks, specs)",
+    "find": "finding (path scan, stat)",
+    "read": "reading",
+    "compile": "compiling",
+    "unmarshal": "unmarshalling",
+    "dlopen": "dlopen",
+    "gc": "garbage collection",
+    "body": "module bodies",
+    "probe": "the probe itself",
+    "shutdown": "shutdown",
+    "unattributed": "unattributed",
+    "threads": "other threads (CPU)",
+    "children": "child processes (CPU)",
+}
+LONGEST = 40  # lines of a failed target's stderr that are shown
+
+
+def show(record: Record, console: Console, top: int) -> None:
+    """Print the report of RECORD, with TOP rows a table."""
+    for part in report(record, console.width, top):
+        console.print(part, soft_wrap=False)
+
+
+def report(record: Record, width: int, top: int) -> list[RenderableType]:
+    """The parts of the report, in order."""
+    parts: list[RenderableType] = [heading(record)]
+    if record.failure is not None:
+        parts.append(failure(record.failure))
+    if record.processes and record.processes[0].events:
+        run = record.runs[record.representative]
+        graph = costs.graph_of(record)
+        parts.append(phases(record, run))
+        parts.append(rows("Distributions", costs.by_distribution(record, graph), record, width, top))
+        parts.append(rows("Modules", costs.by_module(record, graph), record, width, top))
+        parts.append(legend())
+    if record.lines:
+        parts.append(lines(record, width))
+    if record.first_use is not None:
+        parts.append(first_use(record.first_use))
+    parts += [Text(f"Note: {note}.", style="yellow") for note in remarks(record)]
+    return parts
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def heading(record: Record) -> RenderableType:
+    """What was audited, with what, and the facts of the environment that change the answer."""
+    python = record.interpreter
+    text = Text()
+    text.append(record.target, style="bold")
+    text.append(f"\n{python.executable or 'unknown interpreter'}", style="dim")
+    text.append(f"  Python {python.version.split()[0] if python.version else '?'}", style="dim")
+    text.append(f"\n{' · '.join(circumstances(record))}", style="dim")
+    return Group(text, Text())
+
+
+def circumstances(record: Record) -> list[str]:
+    """Each fact of the environment that changes the answer."""
+    environment, python = record.environment, record.interpreter
+    facts = [f"{name}={value}" for name, value in environment.variables.items()]
+    if python.optimize:
+        facts.append(f"optimised (-{'O' * python.optimize})")
+    facts.append(f"{environment.file_system} file system")
+    processors = environment.processors
+    facts.append(f"{processors} processor{'s' if processors != 1 else ''}")
+    facts.append(f"load {environment.load:.1f}")
+    facts.append("bytecode not written (-B)")
+    return facts
+
+
+def failure(problem: Failure) -> RenderableType:
+    """What went wrong: the message, the chain to it, and the target's own words."""
+    parts: list[RenderableType] = [Text(f"Failed: {problem.message}", style="bold red")]
+    for depth, link in enumerate(problem.chain):
+        step = Text("  " * depth + "└ " if depth else "")
+        step.append(link.module, style="bold")
+        step.append(f"  {place(link)}", style="dim")
+        parts.append(Padding(step, (0, 0, 0, 2)))
+    if problem.stderr.strip():
+        said = problem.stderr.rstrip().splitlines()
+        parts.append(Text("The target's own output:", style="bold"))
+        if len(said) > LONGEST:
+            parts.append(Text(f"  … {len(said) - LONGEST} lines before, all in --json", style="dim"))
+        parts.append(Padding(Text("\n".join(said[-LONGEST:])), (0, 0, 0, 2)))
+    if problem.hint:
+        parts.append(Text(f"Next: {problem.hint}", style="cyan"))
+    return Group(*parts, Text())
+
+
+def phases(record: Record, run: Run) -> RenderableType:
+    """Wall and CPU time from exec to exit, and the rows that they consist of."""
+    timed = [r for r in record.runs if r.kind == "timing"]
+    table = grid("", "wall s", "on CPU", "runnable", "blocked", "share")
+    for name, cost in run.rows.items():
+        table.add_row(WORDS[name], *figures(cost), share(cost.wall, run.wall))
+    for name, cpu in run.apart.items():
+        if cpu >= 5_000_000:
+            table.add_row(Text(WORDS[name], style="dim"), "", Text(seconds(cpu), style="dim"))
+    total = Text()
+    total.append("Wall ")
+    total.append(f"{median(r.wall for r in timed) / 1e9:.2f} s", style="bold")
+    total.append(f"{spread([r.wall for r in timed])}, CPU ")
+    total.append(f"{median(r.cpu for r in timed) / 1e9:.2f} s", style="bold")
+    total.append(f"{spread([r.cpu for r in timed])} from exec to exit; ")
+    total.append(f"{run.imports:,} imports, {run.modules:,} modules")
+    if len(timed) > 1:
+        total.append(f". Below: run {record.representative + 1}, of median wall time.")
+    return Group(total, Text(), table, Text())
+
+
+def rows(title: str, found: Sequence[Row], record: Record, width: int, top: int) -> RenderableType:
+    """The TOP rows of a table by module or distribution."""
+    shown = [row for row in found if row.name != "(the command itself)"][:top]
+    table = grid(title, "self s", "exclusive", "cumulative", "below", "first imported at")
+    room = max(20, (width - 44) // 2)
+    for row in shown:
+        link = place(row.first, record) if row.first is not None else ""
+        table.add_row(
+            Text(middle(row.name, room)),
+            seconds(row.own.wall),
+            Text(seconds(row.exclusive), style="bold"),
+            seconds(row.cumulative),
+            f"{row.below:,}",
+            Text(left(link, room), style="dim"),
+        )
+    rest = len(found) - len(shown)
+    note = f"  … {rest:,} more: --top {len(found)}, or --json FILE for all" if rest > 0 else ""
+    return Group(table, Text(note, style="dim"), Text())
+
+
+def legend() -> RenderableType:
+    """What the columns mean."""
+    return Group(
+        Text(
+            "self: without what it imports and without collections. exclusive: what goes away if it\n"
+            "is never imported (a package with its submodules); something else needs the rest too.\n"
+            "cumulative: while it was imported first. below: modules loaded meanwhile.",
+            style="dim",
+        ),
+        Text(),
+    )
+
+
+def lines(record: Record, width: int) -> RenderableType:
+    """The hottest lines of the module bodies of largest self time."""
+    table = grid("Hottest lines of the largest bodies", "sampled s", "")
+    previous = ""
+    room = max(20, (width - 12) // 2)
+    for line in record.lines:
+        if line.module == previous and line.sampled < 20_000_000:
+            continue
+        previous = line.module
+        where = place(Link(line.module, line.file, line.line), record)
+        table.add_row(
+            Text(left(where, room)), seconds(line.sampled), Text(right(line.source, room), "dim")
+        )
+    return Group(table, Text())
+
+
+def first_use(found: FirstUse) -> RenderableType:
+    """What the target puts off, as a sentence."""
+    names = ", ".join(found.known[:3]) + (", …" if len(found.known) > 3 else "")
+    count = len(found.known)
+    text = f"The target is lazy itself: it names {count} module{'s' if count != 1 else ''} that it"
+    text += f" has not loaded ({names}). "
+    if len(found.failed) == count:
+        text += "Importing them failed here, so what first use would add is not known."
+    else:
+        text += (
+            f"Importing them as well loads {found.modules:,} modules more and takes"
+            f" {found.wall / 1e9:.1f} s more, {found.cpu / 1e9:.1f} of CPU (one run)."
+        )
+        if found.failed:
+            text += f" {len(found.failed)} of them failed."
+    return Group(Text(text), Text())
+
+
+def remarks(record: Record) -> list[str]:
+    """What the reader has to know beside the figures."""
+    found = list(record.notes)
+    children = record.processes[1:]
+    if children:
+        imports = sum(len(c.events) for c in children)
+        pids = ", ".join(f"{c.pid} ({c.started_by})" for c in children[:5])
+        more = f" and {len(children) - 5} more" if len(children) > 5 else ""
+        found.append(
+            f"{len(children)} child process(es) with {imports:,} imports are recorded apart: {pids}{more}"
+        )
+    if record.processes and record.processes[0].by_hand:
+        count = len(record.processes[0].by_hand)
+        found.append(f"{count:,} modules were put into sys.modules by hand, without an import")
+    if record.output_lines and record.failure is None:
+        found.append(f"the target printed {record.output_lines:,} lines")
+    return found
+
+
+# --- figures -------------------------------------------------------------------------------
+
+
+def grid(title: str, *columns: str) -> Table:
+    """A table without lines: names to the left, figures to the right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column(Text(title, style="bold"), no_wrap=True, overflow="ellipsis")
+    for column in columns:
+        text = column in ("first imported at", "")
+        table.add_column(column, justify="left" if text else "right", no_wrap=True)
+    return table
+
+
+def seconds(nanoseconds: float) -> str:
+    """Seconds with three decimals; what rounds to nothing has no sign."""
+    return f"{round(nanoseconds / 1e9, 3) + 0.0:.3f}"
+
+
+def figures(cost: Cost) -> tuple[str, str, str, str]:
+    return seconds(cost.wall), seconds(cost.cpu), seconds(cost.waiting), seconds(cost.blocked)
+
+
+def share(part: int, whole: int) -> str:
+    return f"{round(100 * part / whole, 1) + 0.0:.1f} %" if whole else ""
+
+
+def spread(values: Sequence[int]) -> str:
+    """Least and most of several values, in seconds; nothing for one."""
+    if len(values) < 2:
+        return ""
+    return f" ({min(values) / 1e9:.2f}–{max(values) / 1e9:.2f}, {len(values)} runs)"
+
+
+def place(link: Link, record: Record | None = None) -> str:
+    """file:line, the file below the search path entry that it was found on."""
+    file = link.file
+    if record is not None:
+        for entry in sorted(record.interpreter.path, key=len, reverse=True):
+            if entry and file.startswith(entry + os.sep):
+                file = file[len(entry) + 1 :]
+                break
+    return f"{file}:{link.line}" if file else ""
+
+
+def left(text: str, room: int) -> str:
+    """TEXT in ROOM characters, cut at the left with an ellipsis."""
+    return text if len(text) <= room else "…" + text[len(text) - room + 1 :]
+
+
+def right(text: str, room: int) -> str:
+    """TEXT in ROOM characters, cut at the right with an ellipsis."""
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def middle(text: str, room: int) -> str:
+    """TEXT in ROOM characters, cut in the middle with an ellipsis."""
+    if len(text) <= room:
+        return text
+    head = room // 2
+    return text[:head] + "…" + text[len(text) - (room - head - 1) :]
