@@ -126,8 +126,8 @@ def show(path: Path, top: int, as_json: bool) -> int:
 
 
 @click.command(name="importaudit schema")
-@click.option("--json", "as_json", is_flag=True, help="The same: a schema is JSON.")
-def schema(as_json: bool) -> int:
+@click.option("--json", is_flag=True, expose_value=False, help="The same: a schema is JSON.")
+def schema() -> int:
     """Print the JSON Schema of a Record.
 
     \b

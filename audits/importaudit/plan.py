@@ -27,8 +27,7 @@ class Target:
         """What follows the probe on its line."""
         if self.script is not None:
             return (
-                f'exec(compile(open({str(self.script)!r},"rb").read(),'
-                f'{str(self.script)!r},"exec"))'
+                f'exec(compile(open({str(self.script)!r},"rb").read(),{str(self.script)!r},"exec"))'
             )
         if self.code is not None:
             return f'exec(compile({self.code!r},"<string>","exec"))'

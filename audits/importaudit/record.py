@@ -212,16 +212,17 @@ def write(record: Record, path: Path) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Replace PATH by a file that holds DATA, or leave it alone and raise OutputError."""
-    temporary = ""
+    temporary: Path | None = None
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-        os.chmod(temporary, 0o666 & ~current_umask())
-        os.replace(temporary, path)
+        temporary.chmod(0o666 & ~current_umask())
+        temporary.replace(path)
     except OSError as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
         reason = error.strerror or str(error)
         raise OutputError(
             f"cannot write {path}: {reason}", "choose another place with --json FILE"

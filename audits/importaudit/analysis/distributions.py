@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 import importlib_metadata
@@ -30,7 +31,8 @@ class Distributions:
     """The installed distributions on a search path."""
 
     def __init__(self, path: Iterable[str], stdlib: Iterable[str]) -> None:
-        self.path = [os.path.abspath(entry) for entry in path if entry]
+        # Not resolved: a virtual environment may be a link, and origins are below it.
+        self.path = [str(Path(entry).absolute()) for entry in path if entry]
         self.stdlib = tuple(f"{folder}{os.sep}" for folder in stdlib)
         self.tops: dict[tuple[str, str], dict[str, str]] = {}
         self.files: dict[tuple[str, str], dict[str, str]] = {}
@@ -38,7 +40,7 @@ class Distributions:
         for distribution in importlib_metadata.distributions(path=self.path):
             self.add(distribution)
 
-    def add(self, distribution: importlib_metadata.Distribution) -> None:
+    def add(self, distribution: Any) -> None:
         """Note the top-level names of DISTRIBUTION, and the folder of an editable one."""
         name = f"{distribution.metadata['Name']} {distribution.version}"
         base = str(distribution.locate_file(""))
@@ -69,7 +71,9 @@ class Distributions:
             if file.startswith(entry + os.sep):
                 relative = file[len(entry) + 1 :]
                 top = relative.partition("/")[0]
-                owners = self.tops.get((entry, top)) or self.tops.get((entry, top.partition(".")[0]))
+                owners = self.tops.get((entry, top)) or self.tops.get(
+                    (entry, top.partition(".")[0])
+                )
                 if owners:
                     if len(owners) == 1:
                         return next(iter(owners))
@@ -91,7 +95,10 @@ def assign(
     with its nearest parent package, or else to the standard library if it is a top-level
     builtin.
     """
-    libraries = [f"{base_prefix}/lib/python{version}", f"{base_prefix}/{platlibdir}/python{version}"]
+    libraries = [
+        f"{base_prefix}/lib/python{version}",
+        f"{base_prefix}/{platlibdir}/python{version}",
+    ]
     finder = Distributions(path, [*libraries, *map(os.path.realpath, libraries)])
     found = {m: finder.of_file(f) for m, f in modules.items() if f.startswith(os.sep)}
     groups: dict[str, list[str]] = {}
@@ -117,10 +124,5 @@ def without_file(module: str, origin: str, found: Mapping[str, str]) -> str:
 
 
 def version_text(version: str) -> str:
-    """"3.11" from a ``sys.version``."""
-    return ".".join(version.split()[0].split(".")[:2])
-
-
-def exists(path: str) -> bool:
-    """Whether a search path entry is a folder or file at all."""
-    return Path(path).exists()
+    """ "3.11" from a ``sys.version``."""
+    return ".".join(version.split(maxsplit=1)[0].split(".")[:2])

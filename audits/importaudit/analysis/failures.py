@@ -89,7 +89,7 @@ def within(links: Sequence[Link]) -> str:
 
 
 def signal_name(number: int) -> str:
-    """"SIGSEGV (segmentation fault)", or the number where it has no name."""
+    """ "SIGSEGV (segmentation fault)", or the number where it has no name."""
     try:
         name = signal.Signals(number).name
     except ValueError:

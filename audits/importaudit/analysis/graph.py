@@ -83,7 +83,7 @@ class ImportGraph:
 
     def dominated(self) -> dict[str, int]:
         """For each module, the cost of all that it or one of its submodules dominates."""
-        graph = nx.DiGraph()
+        graph: nx.DiGraph[str] = nx.DiGraph()
         graph.add_node(ROOT)
         graph.add_edges_from((a, b) for a, to in self.needs.items() for b in to)
         above = dict(nx.immediate_dominators(graph, ROOT))

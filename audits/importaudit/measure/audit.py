@@ -98,9 +98,8 @@ def assemble(
     chosen = walls.index(median_low(walls))
     finished = timed[chosen][1]
     processes = build.processes(finished)
-    modules = {e.module: e.origin for e in processes[0].events} | {
-        name: "" for name in processes[0].by_hand
-    }
+    modules = {e.module: e.origin for e in processes[0].events}
+    modules |= dict.fromkeys(processes[0].by_hand, "")
     facts = interpreter_facts(finished.main)
     record = Record(
         format=FORMAT,
@@ -205,7 +204,7 @@ def hottest(lines: Sequence[HotLine], process: Process) -> list[HotLine]:
 def source_line(file: str, line: int) -> str:
     """The text of a line, or nothing where the source cannot be read."""
     try:
-        with open(file, encoding="utf-8", errors="replace") as lines:
+        with Path(file).open(encoding="utf-8", errors="replace") as lines:
             return next((text.strip() for n, text in enumerate(lines, 1) if n == line), "")
     except OSError:
         return ""

@@ -40,7 +40,7 @@ def find(asked: str | None, environment: Mapping[str, str]) -> Path:
         if active and (Path(active) / "bin" / "python").exists():
             return Path(active) / "bin" / "python"
         return Path(sys.executable)
-    path = Path(os.path.abspath(os.path.expanduser(asked)))
+    path = Path(asked).expanduser().absolute()
     if path.is_dir():
         path = path / "bin" / "python"
     elif os.sep not in asked and not path.exists():

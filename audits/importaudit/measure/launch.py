@@ -9,14 +9,14 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from importaudit.errors import AuditError
-from importaudit.measure import trace as traces
+from importaudit.measure.trace import Trace, read
 from importaudit.plan import Target
 
 PROBE = Path(__file__).parent.parent / "probe"
@@ -44,14 +44,14 @@ class Finished:
     status: int
     timed_out: bool
     pid: int
-    traces: list[traces.Trace] = field(default_factory=list)
+    traces: list[Trace] = field(default_factory=list)
     stdout: str = ""
     stderr: str = ""
 
     @property
-    def main(self) -> traces.Trace:
+    def main(self) -> Trace:
         """The trace of the target itself; an empty one when it wrote none."""
-        return next((t for t in self.traces if t.pid == self.pid), traces.Trace(pid=self.pid))
+        return next((t for t in self.traces if t.pid == self.pid), Trace(pid=self.pid))
 
 
 def run(
@@ -78,10 +78,12 @@ def run(
         }
         code = LINE % (config, target.statement)
         command = [str(python), "-B", "-c", code]
-        finished = execute(command, folder, timeout, os.environ if environment is None else environment)
+        finished = execute(
+            command, folder, timeout, os.environ if environment is None else environment
+        )
         # 3.13 shows the source line of `-c` in tracebacks: show the target's part of it.
         finished.stderr = finished.stderr.replace(code, target.statement)
-        finished.traces = [traces.read(path) for path in sorted(folder.glob("trace.*"))]
+        finished.traces = [read(path) for path in sorted(folder.glob("trace.*"))]
         return finished
 
 
@@ -104,7 +106,7 @@ def private_folder() -> Iterator[Path]:
 
 
 def execute(
-    command: Sequence[str], folder: Path, timeout: float | None, environment: Mapping[str, str]
+    command: list[str], folder: Path, timeout: float | None, environment: Mapping[str, str]
 ) -> Finished:
     """Spawn COMMAND with its output in FOLDER, wait for it, and read the clocks around it."""
     out, err = folder / "stdout", folder / "stderr"
@@ -172,10 +174,8 @@ def wait(pid: int, timeout: float | None) -> bool:
 
 def kill_group(pid: int) -> None:
     """End the target and the children that stayed in its process group."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def scheduler_wait(pid: int) -> int | None:

@@ -24,6 +24,7 @@ A trace may end anywhere: the process crashed, was killed, or left by ``os._exit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def read(path: Path) -> Trace:
     return parse(path.read_bytes())
 
 
-def read_version(trace: Trace, fields: list[str]) -> None:
+def read_version(_: Trace, fields: list[str]) -> None:
     if fields[0] != FORMAT_VERSION:
         raise ValueError(fields[0])
 
@@ -175,7 +176,7 @@ def integers(fields: list[str]) -> tuple[int, int, int]:
     return first, second, third
 
 
-READERS = {
+READERS: dict[str, Callable[[Trace, list[str]], None]] = {
     "V": read_version,
     "P": read_process,
     "F": read_fact,

@@ -7,13 +7,12 @@ target is done. Lines: a thread looks at the stacks every few milliseconds and n
 innermost module body of each thread that is in one.
 """
 
+import _frozen_importlib as bootstrap
 import builtins
 import sys
 from _frozen_importlib import _gcd_import  # type: ignore[attr-defined]
 from _thread import get_ident, start_new_thread
 from time import perf_counter_ns, sleep
-
-import _frozen_importlib as bootstrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,23 +22,23 @@ if TYPE_CHECKING:
 INTERVAL = 0.004  # seconds between two looks at the stacks
 
 
-class Observer:
-    """What ``__import__`` is in a detail run: notes the caller, then is the original."""
-
-    __slots__ = ("note", "original")
-
-    def __init__(self, original: "Any", note: "Any") -> None:
-        self.original = original
-        self.note = note
-
-
 class Observe:
+    """What ``Observer.__call__`` is: a descriptor that runs at the call, as in the tracer."""
+
     def __get__(self, observer: "Any", owner: "Any" = None) -> "Any":
         observer.note(sys._getframe(1))
         return observer.original
 
 
-Observer.__call__ = Observe()  # type: ignore[attr-defined]
+class Observer:
+    """What ``__import__`` is in a detail run: notes the caller, then is the original."""
+
+    __slots__ = ("note", "original")
+    __call__: "Any" = Observe()
+
+    def __init__(self, original: "Any", note: "Any") -> None:
+        self.original = original
+        self.note = note
 
 
 def is_body(code: "CodeType") -> bool:
@@ -51,18 +50,18 @@ class Detail:
     """What the detail run collects, until the target is done."""
 
     def __init__(self) -> None:
-        self.sites: "dict[tuple[int, int, int], list[Any]]" = {}
-        self.calls: "dict[tuple[int, str, str], list[Any]]" = {}
-        self.samples: "dict[tuple[int, int], int]" = {}
-        self.known: "set[str]" = set()
-        self.by_hand: "list[tuple[str, int]]" = []
+        self.sites: dict[tuple[int, int, int], list[Any]] = {}
+        self.calls: dict[tuple[int, str, str], list[Any]] = {}
+        self.samples: dict[tuple[int, int], int] = {}
+        self.known: set[str] = set()
+        self.by_hand: list[tuple[str, int]] = []
         self.sampling = True
 
     def install(self, tracer: "dict[str, Any]") -> None:
-        self.threads: "dict[int, Any]" = tracer["threads"]
+        self.threads: dict[int, Any] = tracer["threads"]
         self.body: int = tracer["BODY"]
         self.known.update(sys.modules)
-        builtins.__import__ = Observer(builtins.__import__, self.statement)  # type: ignore
+        builtins.__import__ = Observer(builtins.__import__, self.statement)
         bootstrap._gcd_import = Observer(_gcd_import, self.call)  # type: ignore[attr-defined]
         start_new_thread(self.sample, ())
 
@@ -127,7 +126,7 @@ class Detail:
             frames = sys._current_frames()
             now = perf_counter_ns()
             for ident, thread in list(self.threads.items()):
-                frame: "FrameType | None" = frames.get(ident)
+                frame: FrameType | None = frames.get(ident)
                 if thread.phase != self.body or frame is None:
                     continue
                 while frame is not None and not is_body(frame.f_code):
@@ -166,14 +165,14 @@ class Decoder:
         self.load_const = {opmap[n] for n in ("LOAD_CONST", "LOAD_CONST_IMMORTAL") if n in opmap}
         self.load_small_int = opmap.get("LOAD_SMALL_INT", -1)
         self.flags = 2 if sys.version_info >= (3, 15) else 0  # PEP 810: lazy bits in the argument
-        self.codes: "dict[int, tuple[bytes, list[tuple[int, int, int]]]]" = {}
+        self.codes: dict[int, tuple[bytes, list[tuple[int, int, Any]]]] = {}
 
     def decode(self, code: "CodeType", offset: int) -> "tuple[str, str, int] | None":
         """Name (with the dots of a relative import), from-list joined by commas, and line."""
         found = self.codes.get(id(code))
         if found is None:
             lines = [entry for entry in code.co_lines() if entry[2] is not None]
-            found = self.codes[id(code)] = (code.co_code, lines)  # type: ignore[assignment]
+            found = self.codes[id(code)] = (code.co_code, lines)
         text, lines = found
         opcode, argument, start = self.instruction(text, offset)
         if opcode != self.import_name:
@@ -182,7 +181,7 @@ class Decoder:
         fromlist, start = self.constant(code, text, start - 2)
         level, start = self.constant(code, text, start - 2)
         names = ",".join(fromlist) if isinstance(fromlist, tuple) else ""
-        line = next((line for low, high, line in lines if low <= offset < high), 0)
+        line = next((at for low, high, at in lines if low <= offset < high), None) or 0
         return ("." * level if isinstance(level, int) else "") + name, names, line
 
     def instruction(self, text: bytes, offset: int) -> "tuple[int, int, int]":

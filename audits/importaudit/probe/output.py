@@ -46,7 +46,7 @@ class Output:
     def restart(self) -> None:
         """Begin a file: at the start, and in a forked child, which leaves its parent's alone."""
         self.path = "%s.%d" % (self.prefix, os.getpid())
-        self.map: "Any" = None
+        self.map: Any = None
         self.base = 0  # of the mapped segment in the file
         self.position = 0  # in the segment
         self.reserved = 0  # bytes of the segment that have storage

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def load(folder: str, name: str) -> "dict[str, Any]":
-    """Execute FOLDER/NAME.py into a dictionary of its own and return that."""
+def load(folder: str, name: str, given: "dict[str, Any] | None" = None) -> "dict[str, Any]":
+    """Execute FOLDER/NAME.py into a dictionary of its own, after the names GIVEN; return that."""
     path = folder + "/" + name + ".py"
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec")
-    namespace: "dict[str, Any]" = {"__name__": "importaudit.probe." + name}
+    namespace: dict[str, Any] = {"__name__": "importaudit.probe." + name}
     exec(code, namespace)
     return namespace
 
@@ -48,7 +48,7 @@ class Audit:
         present = set(sys.modules)
         folder = config["folder"]
         self.output = load(folder, "output")["create"](config["prefix"])
-        self.tracer = load(folder, "tracer")
+        self.tracer = load(folder, "tracer", load(folder, "clock"))
         self.children = load(folder, "children")
         self.detail = load(folder, "detail")["Detail"]() if config["detail"] else None
         # Builtin modules that only we have asked for (gc): the target finds none of them loaded.
@@ -100,8 +100,8 @@ def describe(output: "Any", clocks: "tuple[int, int]", parent: int) -> None:
         "optimize": str(sys.flags.optimize),
         "platlibdir": sys.platlibdir,
     }
-    for key in facts:
-        output.line("F", key, facts[key])
+    for key, value in facts.items():
+        output.line("F", key, value)
     for entry in sys.path:
         output.line("F", "path", entry)
 

@@ -9,38 +9,45 @@ code *after* it. While the helper runs, there is no frame of ours on the stack: 
 ``warnings``, tracebacks and ``inspect`` see what they see without us. Imports begin and end
 where importlib takes and releases the module's lock (``_ModuleLockManager``).
 
-How it measures. Each thread that imports has one *current cell*: the phase of the import that
-it is in. ``switch`` closes the interval since the last switch into that cell and opens the
-next, so the cells of a thread add up to its wall time exactly, and nothing is a remainder.
-A cell is three integers, in nanoseconds: wall, CPU of this thread, and runnable but not running
-(the second field of /proc/thread-self/schedstat; read only after an interval in which the
-thread was off the processor for longer than GAP).
-
 The steps of an import (finding, reading, unmarshalling, executing) follow each other, so the
 beginning of one is the end of the one before, and only what happens outside that order (a body
 that calls ``loader.get_data``, a collection) is closed by a ``Call``. Cost matters more than
 looks here: this code runs thousands of times, each time in cold processor caches.
 """
 
+import _frozen_importlib as bootstrap
+import _frozen_importlib_external as external
 import gc
-import os
 import sys
 from _frozen_importlib import BuiltinImporter, FrozenImporter
 from _thread import get_ident
 from time import perf_counter_ns, sleep, thread_time_ns
-
-import _frozen_importlib as bootstrap
-import _frozen_importlib_external as external
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-# Offsets of the phases in the cells of an event; the order is that of the E lines.
-IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN, GC, BODY, PROBE = range(0, 27, 3)
-EMPTY = [0] * 27
-GAP = 20_000  # nanoseconds
+    # In the guest these names are put here by `start.load`: nothing is imported there.
+    from importaudit.probe.clock import (
+        BODY,
+        COMPILE,
+        DLOPEN,
+        EMPTY,
+        FIND,
+        GC,
+        IMPORT,
+        PROBE,
+        READ,
+        UNMARSHAL,
+        Event,
+        Thread,
+        close_quietly,
+        off_processor,
+        open_schedstat,
+        switch,
+    )
+
 PATIENCE = 1.0  # seconds that threads get to finish their imports after the main thread
 
 threads: "dict[int, Thread]" = {}
@@ -52,100 +59,6 @@ detail: "Any" = None
 collections = [0, 0, 0]
 on_load: "dict[str, Any]" = {}  # name of a module -> what to do with it once it is loaded
 tracing = False
-
-
-class Event:
-    """One import: from taking the module's lock to releasing it."""
-
-    __slots__ = ("cells", "ended", "name", "number", "phase", "ran", "sought", "spec", "upper")
-
-    def __init__(self, name: str, number: int, upper: "Event | None", phase: int) -> None:
-        self.name = name
-        self.number = number
-        self.upper = upper  # the import that was running in this thread, and
-        self.phase = phase  # the phase it was in
-        self.cells = EMPTY[:]
-        self.spec: "Any" = None
-        self.sought = False  # looked for by a finder: not merely waited for
-        self.ran = False  # its body has started
-        self.ended = False
-
-
-class Thread:
-    """A thread that is importing: its open imports and its current cell."""
-
-    __slots__ = ("before_gc", "cells", "cpu", "descriptor", "event", "ident", "phase", "wall",
-                 "waited")  # fmt: skip
-
-    def __init__(self, event: Event) -> None:
-        self.ident = get_ident()
-        self.event = event
-        self.cells = event.cells
-        self.phase = IMPORT
-        self.before_gc = IMPORT
-        self.descriptor = open_schedstat()
-        self.waited = 0
-        self.waited = off_processor(self)
-        self.cpu = thread_time_ns()
-        self.wall = perf_counter_ns()
-
-
-def open_schedstat() -> int:
-    """Open this thread's own scheduler statistics, or -1 where the kernel has none.
-
-    The descriptor is moved to the highest free number: the target gets the ones that it would
-    get without us.
-    """
-    try:
-        descriptor = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return -1
-    try:
-        number = min(os.sysconf("SC_OPEN_MAX"), 1 << 16) - 1
-        while is_open(number):
-            number -= 1
-        os.dup2(descriptor, number, False)
-    except (OSError, ValueError):
-        return descriptor
-    os.close(descriptor)
-    return number
-
-
-def is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
-
-
-def off_processor(thread: Thread) -> int:
-    """Nanoseconds that this thread has been runnable without running, since the last call."""
-    try:
-        total = int(os.pread(thread.descriptor, 80, 0).split()[1])
-    except (OSError, IndexError, ValueError):  # the target closed it, or put something there
-        thread.descriptor = open_schedstat()
-        return 0
-    waited = total - thread.waited
-    thread.waited = total
-    return waited
-
-
-def switch(thread: Thread, phase: int) -> None:
-    """Close the running interval into the current cell and make PHASE the current one."""
-    cpu = thread_time_ns()
-    wall = perf_counter_ns()
-    took = wall - thread.wall
-    ran = cpu - thread.cpu
-    cells = thread.cells
-    cell = thread.phase
-    cells[cell] += took
-    cells[cell + 1] += ran
-    if took - ran > GAP:
-        cells[cell + 2] += off_processor(thread)
-    thread.wall = wall
-    thread.cpu = cpu
-    thread.phase = phase
 
 
 # --- imports begin and end ---------------------------------------------------------------
@@ -226,13 +139,6 @@ def close(thread: Thread, event: Event, outcome: str, error: str, text: str) -> 
     switch(thread, event.phase)
 
 
-def close_quietly(descriptor: int) -> None:
-    try:
-        os.close(descriptor)
-    except OSError:
-        pass
-
-
 def message(value: "BaseException | None") -> str:
     """The text of an exception, without running code of the target to get it."""
     if isinstance(value, ImportError) and isinstance(value.msg, str):
@@ -271,6 +177,8 @@ class Call:
     """A helper that is being called; its end is the end of the phase."""
 
     __slots__ = ("__call__", "phase", "thread")
+    thread: Thread
+    phase: int
 
     def __del__(self) -> None:
         switch(self.thread, self.phase)
@@ -280,6 +188,7 @@ class HandCall:
     """The same for the body of a module that no import asked for (``loader.exec_module``)."""
 
     __slots__ = ("__call__", "event")
+    event: Event
 
     def __del__(self) -> None:
         end(self.event, None, None)
@@ -287,7 +196,7 @@ class HandCall:
 
 def call(thread: Thread, original: "Any", phase: int) -> "Any":
     """ORIGINAL as something whose call is the phase PHASE, and nothing after it."""
-    made: "Any" = Call()
+    made: Any = Call()
     made.__call__ = original
     made.thread = thread
     made.phase = thread.phase
@@ -382,15 +291,15 @@ def not_asked_for(thread: Thread, frame: "FrameType") -> bool:
 def execute_by_hand(helper: "Any", frame: "FrameType") -> "Any":
     module = frame.f_locals.get("module")
     try:
-        name = str(module.__dict__["__name__"])  # type: ignore[union-attr]
-        spec = module.__dict__.get("__spec__")  # type: ignore[union-attr]
+        name = str(module.__dict__["__name__"])
+        spec = module.__dict__.get("__spec__")
     except (AttributeError, KeyError):
         return helper
     event = begin(name, frame.f_back)
     event.ran = True
     if isinstance(spec, bootstrap.ModuleSpec):
         event.spec = spec
-    made: "Any" = HandCall()
+    made: Any = HandCall()
     made.__call__ = helper
     made.event = event
     switch(threads[get_ident()], BODY)
@@ -441,19 +350,19 @@ STEPS = {IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN}
 EXTENSION = external.ExtensionFileLoader
 # What `_call_with_frames_removed` is used for, by the id of the code that calls it (hashing a
 # code object hashes all of its constants).
-EXECUTE = id(external._LoaderBasics.exec_module.__code__)  # type: ignore[attr-defined]
+EXECUTE = id(external._LoaderBasics.exec_module.__code__)
 EXECUTE_EXTENSION = id(EXTENSION.exec_module.__code__)
-BUILTIN_CREATE = id(BuiltinImporter.create_module.__code__)  # type: ignore[attr-defined]
+BUILTIN_CREATE = id(BuiltinImporter.create_module.__code__)
 CALLERS = {
     EXECUTE: BODY,
     EXECUTE_EXTENSION: BODY,
     BUILTIN_CREATE: BODY,
     id(EXTENSION.create_module.__code__): DLOPEN,
     id(external.SourceLoader.source_to_code.__code__): COMPILE,
-    id(FrozenImporter.exec_module.__code__): UNMARSHAL,  # type: ignore[attr-defined]
+    id(FrozenImporter.exec_module.__code__): UNMARSHAL,
 }
 KNOWN = {EXECUTE, EXECUTE_EXTENSION}
-original_attrs = bootstrap._init_module_attrs  # type: ignore[attr-defined]
+original_attrs = bootstrap._init_module_attrs
 
 
 def hook(place: "Any", name: str, phase: int) -> None:
@@ -482,7 +391,7 @@ def install(to: "Any", with_detail: "Any") -> None:
         hook(zipimport, "_get_data", READ)
         hook(zipimport, "_unmarshal_code", UNMARSHAL)
         hook(zipimport, "_compile_source", COMPILE)
-    bootstrap._init_module_attrs = init_module_attrs  # type: ignore[attr-defined]
+    bootstrap._init_module_attrs = init_module_attrs
     bootstrap._ModuleLockManager = Lock  # type: ignore[attr-defined]
     gc.callbacks.append(on_collection)
     output.line("M", *sorted(modules))
@@ -531,7 +440,7 @@ def restart_in_child() -> None:
     if thread is None or not tracing:
         return
     threads[thread.ident] = thread
-    event: "Event | None" = thread.event
+    event: Event | None = thread.event
     line = []
     while event is not None:
         event.cells[:] = EMPTY

@@ -40,5 +40,3 @@ class Progress:
         took = f"{run.wall / 1e9:.2f} s wall, {run.cpu / 1e9:.2f} s CPU, {run.imports:,} imports"
         end = "" if run.exit == 0 else f", exit status {run.exit}"
         self.say(f"{self.label}: {took}{end}")
-
-

@@ -49,7 +49,9 @@ def report(record: Record, width: int, top: int) -> list[RenderableType]:
         run = record.runs[record.representative]
         graph = costs.graph_of(record)
         parts.append(phases(record, run))
-        parts.append(rows("Distributions", costs.by_distribution(record, graph), record, width, top))
+        parts.append(
+            rows("Distributions", costs.by_distribution(record, graph), record, width, top)
+        )
         parts.append(rows("Modules", costs.by_module(record, graph), record, width, top))
         parts.append(legend())
     if record.lines:
@@ -100,7 +102,9 @@ def failure(problem: Failure) -> RenderableType:
         said = problem.stderr.rstrip().splitlines()
         parts.append(Text("The target's own output:", style="bold"))
         if len(said) > LONGEST:
-            parts.append(Text(f"  … {len(said) - LONGEST} lines before, all in --json", style="dim"))
+            parts.append(
+                Text(f"  … {len(said) - LONGEST} lines before, all in --json", style="dim")
+            )
         parts.append(Padding(Text("\n".join(said[-LONGEST:])), (0, 0, 0, 2)))
     if problem.hint:
         parts.append(Text(f"Next: {problem.hint}", style="cyan"))
@@ -124,7 +128,7 @@ def phases(record: Record, run: Run) -> RenderableType:
     total.append(f"{spread([r.cpu for r in timed])} from exec to exit; ")
     total.append(f"{run.imports:,} imports, {run.modules:,} modules")
     if len(timed) > 1:
-        total.append(f". Below: run {record.representative + 1}, of median wall time.")
+        total.append(". Below: run {record.representative + 1}, of median wall time.")
     return Group(total, Text(), table, Text())
 
 
@@ -152,9 +156,9 @@ def legend() -> RenderableType:
     """What the columns mean."""
     return Group(
         Text(
-            "self: without what it imports and without collections. exclusive: what goes away if it\n"
-            "is never imported (a package with its submodules); something else needs the rest too.\n"
-            "cumulative: while it was imported first. below: modules loaded meanwhile.",
+            "self: without what it imports and without collections. exclusive: what goes away if\n"
+            "it is never imported (a package with its submodules); the rest is needed elsewhere\n"
+            "too. cumulative: while it was imported first. below: modules loaded meanwhile.",
             style="dim",
         ),
         Text(),
@@ -204,7 +208,8 @@ def remarks(record: Record) -> list[str]:
         pids = ", ".join(f"{c.pid} ({c.started_by})" for c in children[:5])
         more = f" and {len(children) - 5} more" if len(children) > 5 else ""
         found.append(
-            f"{len(children)} child process(es) with {imports:,} imports are recorded apart: {pids}{more}"
+            f"{len(children)} child process{'es' if len(children) > 1 else ''} with"
+            f" {imports:,} imports recorded apart: {pids}{more}"
         )
     if record.processes and record.processes[0].by_hand:
         count = len(record.processes[0].by_hand)
@@ -244,7 +249,7 @@ def spread(values: Sequence[int]) -> str:
     """Least and most of several values, in seconds; nothing for one."""
     if len(values) < 2:
         return ""
-    return f" ({min(values) / 1e9:.2f}–{max(values) / 1e9:.2f}, {len(values)} runs)"
+    return f" ({min(values) / 1e9:.2f} to {max(values) / 1e9:.2f}, {len(values)} runs)"
 
 
 def place(link: Link, record: Record | None = None) -> str:
