@@ -12,6 +12,10 @@ import os
 from _thread import get_ident
 from time import perf_counter_ns, thread_time_ns
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # Offsets of the phases in the cells of an event; the order is that of the E lines.
 IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN, GC, BODY, PROBE = range(0, 27, 3)
 EMPTY = [0] * 27

@@ -34,7 +34,7 @@ def load(folder: str, name: str, given: "dict[str, Any] | None" = None) -> "dict
     path = folder + "/" + name + ".py"
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec")
-    namespace: dict[str, Any] = {"__name__": "importaudit.probe." + name}
+    namespace = dict(given or {}, __name__="importaudit.probe." + name)
     exec(code, namespace)
     return namespace
 
