@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import env
 import interpreters
 import pytest
 
@@ -22,3 +23,9 @@ def target_python(request: pytest.FixtureRequest) -> Path:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def sglang_python() -> Path:
+    """The interpreter of an environment in which the real sglang can be imported (6 GB)."""
+    return env.provide(env.RECIPES["realworld"], env.cache_folder())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ PHASES = ("import", "find", "read", "unmarshal", "compile", "dlopen", "gc", "bod
 OWN_PHASES = ("import", "find", "read", "unmarshal", "compile", "dlopen", "body")
 
 
-class Cost(msgspec.Struct, array_like=True, frozen=True):
+class Cost(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """[wall, cpu, waiting], nanoseconds."""
 
     wall: int = 0
@@ -41,7 +42,7 @@ class Cost(msgspec.Struct, array_like=True, frozen=True):
         return self.wall - self.cpu - self.waiting
 
 
-class Event(msgspec.Struct, omit_defaults=True):
+class Event(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """One import of one module: found, loaded and executed, or not."""
 
     number: int
@@ -71,7 +72,7 @@ class Event(msgspec.Struct, omit_defaults=True):
 NOTHING = Cost()
 
 
-class Process(msgspec.Struct, omit_defaults=True):
+class Process(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """One traced process of a run: the target itself, or a child of it."""
 
     pid: int
@@ -84,7 +85,7 @@ class Process(msgspec.Struct, omit_defaults=True):
     finished: bool = False  # its code came to an end
 
 
-class Run(msgspec.Struct, omit_defaults=True):
+class Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """One execution of the target, as the parent's clock saw it."""
 
     kind: str  # timing, detail, first-use
@@ -98,7 +99,7 @@ class Run(msgspec.Struct, omit_defaults=True):
     timed_out: bool = False
 
 
-class Edge(msgspec.Struct, array_like=True):
+class Edge(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """[module, line, count, names, file]: MODULE is imported, loaded already or not."""
 
     module: str
@@ -108,7 +109,7 @@ class Edge(msgspec.Struct, array_like=True):
     file: str = ""  # of the statement, where it is not the importer's own
 
 
-class HotLine(msgspec.Struct):
+class HotLine(msgspec.Struct, forbid_unknown_fields=True):
     """A line of a module's body, and the share of its samples."""
 
     module: str
@@ -118,7 +119,7 @@ class HotLine(msgspec.Struct):
     source: str = ""
 
 
-class Link(msgspec.Struct):
+class Link(msgspec.Struct, forbid_unknown_fields=True):
     """One step of an import chain: MODULE, asked for at FILE:LINE."""
 
     module: str
@@ -126,7 +127,7 @@ class Link(msgspec.Struct):
     line: int
 
 
-class Failure(msgspec.Struct, omit_defaults=True):
+class Failure(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """Why the target did not come to its end."""
 
     kind: str  # exception, exit, vanished, signal, timeout
@@ -136,7 +137,7 @@ class Failure(msgspec.Struct, omit_defaults=True):
     stderr: str = ""  # the target's own, with its traceback
 
 
-class FirstUse(msgspec.Struct, omit_defaults=True):
+class FirstUse(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """What a target that is lazy itself puts off: modules it names and has not loaded."""
 
     known: list[str]
@@ -146,7 +147,7 @@ class FirstUse(msgspec.Struct, omit_defaults=True):
     failed: list[str] = []
 
 
-class Interpreter(msgspec.Struct):
+class Interpreter(msgspec.Struct, forbid_unknown_fields=True):
     """The interpreter that ran the target."""
 
     executable: str
@@ -160,7 +161,7 @@ class Interpreter(msgspec.Struct):
     pycache_prefix: str = ""
 
 
-class Environment(msgspec.Struct):
+class Environment(msgspec.Struct, forbid_unknown_fields=True):
     """What else changes the answer."""
 
     variables: dict[str, str]  # PYTHON*, as the target saw them
@@ -171,14 +172,14 @@ class Environment(msgspec.Struct):
     kernel: str
 
 
-class Spread(msgspec.Struct, array_like=True):
+class Spread(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """Self time of a module over the timing runs: median, least, most; wall then CPU."""
 
     wall: list[int]
     cpu: list[int]
 
 
-class Record(msgspec.Struct, omit_defaults=True):
+class Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """One audit."""
 
     format: str
@@ -202,6 +203,11 @@ class Record(msgspec.Struct, omit_defaults=True):
     output_lines: int = 0  # that the target printed
 
 
+def text(value: str) -> str:
+    """VALUE as a Record can hold it: what is no Unicode (a file name in bytes) is spelled out."""
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
 def write(record: Record, path: Path) -> None:
     """Write RECORD to PATH: to a temporary file beside it, then renamed.
 
@@ -214,19 +220,25 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Replace PATH by a file that holds DATA, or leave it alone and raise OutputError."""
     temporary: Path | None = None
     try:
+        if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
+            path.write_bytes(data)
+            return
+        path = path.resolve()  # a link stays one
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
         temporary.chmod(0o666 & ~current_umask())
         temporary.replace(path)
+        temporary = None
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         reason = error.strerror or str(error)
         raise OutputError(
             f"cannot write {path}: {reason}", "choose another place with --json FILE"
         ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def current_umask() -> int:
@@ -243,25 +255,39 @@ def read(path: Path) -> Record:
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
     try:
-        head: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
+        head = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        kind = msgspec.json.decode(head.get("format", b"null"))
+        number = msgspec.json.decode(head.get("version", b"null"))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordError(f"{path} is not a Record: {error}", REMEDY) from error
-    if head.get("format") != FORMAT:
+    if kind != FORMAT:
         raise RecordError(f"{path} is not a Record: its format is not {FORMAT!r}", REMEDY)
-    if head.get("version") != VERSION:
+    if number != VERSION:
         raise RecordError(
-            f"{path} has Record version {head.get('version')!r}; this importaudit reads {VERSION}",
+            f"{path} has Record version {number!r}; this importaudit reads {VERSION}",
             "use the importaudit that wrote it, or audit again",
         )
-    unknown = sorted(set(head) - {field.name for field in msgspec.structs.fields(Record)})
-    problems = [f"unknown field {name!r}" for name in unknown]
     try:
-        record = msgspec.json.decode(data, type=Record)
-    except msgspec.ValidationError as error:
-        problems.append(str(error))
-    if problems:
-        raise RecordError(f"{path} is a malformed Record: {'; '.join(problems)}", REMEDY)
-    return record
+        return msgspec.json.decode(data, type=Record)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        problems = "; ".join(problems_of(head) or [str(error)])
+        raise RecordError(f"{path} is a malformed Record: {problems}", REMEDY) from error
+
+
+def problems_of(head: Mapping[str, msgspec.Raw]) -> list[str]:
+    """What is wrong with each field of a Record; msgspec itself stops at the first."""
+    fields = {field.name: field for field in msgspec.structs.fields(Record)}
+    problems = [f"unknown field {name!r}" for name in sorted(set(head) - set(fields))]
+    for name, field in fields.items():
+        if name not in head:
+            if field.required:
+                problems.append(f"no field {name!r}")
+            continue
+        try:
+            msgspec.json.decode(head[name], type=field.type)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            problems.append(f"field {name!r}: {error}")
+    return problems
 
 
 REMEDY = "write one with: importaudit MODULE --json FILE"

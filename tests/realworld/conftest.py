@@ -1,8 +1,7 @@
-"""The environments of several GB that only these tests ask for."""
+"""Everything in this folder needs an environment of several GB."""
 
 from pathlib import Path
 
-import env
 import pytest
 
 HERE = Path(__file__).parent
@@ -13,9 +12,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.realworld)
-
-
-@pytest.fixture(scope="session")
-def sglang_python() -> Path:
-    """The interpreter of an environment in which the real sglang can be imported."""
-    return env.provide(env.RECIPES["realworld"], env.cache_folder())

@@ -51,9 +51,8 @@ def graph_of(record: Record) -> ImportGraph:
     """The graph of RECORD: own costs of the representative run, edges of every run."""
     process = record.processes[0]
     costs: dict[str, int] = defaultdict(int)
-    for event in process.events:
-        if event.outcome in ("loaded", "present"):
-            costs[event.module] += event.own.wall
+    for event in process.events:  # failed ones too: what they imported is below them
+        costs[event.module] += event.own.wall
     for module in process.by_hand:
         costs.setdefault(module, 0)
     names = {event.number: event.module for event in process.events}

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from importaudit.record import PHASES, Cost
+from importaudit.record import PHASES, Cost, text
 
 FORMAT_VERSION = "1"
 
@@ -101,20 +101,24 @@ def unescape(text: str) -> str:
 def parse(data: bytes) -> Trace:
     """Read a trace, whole or cut off; lines that make no sense are counted, not guessed at."""
     trace = Trace()
-    text = data.rstrip(b"\0").decode("utf-8", "surrogatepass")
-    lines = text.split("\n")
+    lines = data.split(b"\n")
     lines.pop()  # what follows the last newline is a line cut off, or nothing
-    for line in lines:
-        kind, *fields = line.split("\t")
-        reader = READERS.get(kind)
-        if reader is None:
-            trace.malformed += 1
-            continue
+    for encoded in lines:
         try:
-            reader(trace, [unescape(f) for f in fields] if "\x01" in line else fields)
-        except (ValueError, IndexError, KeyError):
+            line = decode(encoded)
+            kind, *fields = line.split("\t")
+            READERS[kind](trace, [unescape(f) for f in fields] if "\x01" in line else fields)
+        except (ValueError, IndexError, KeyError, TypeError):
             trace.malformed += 1
     return trace
+
+
+def decode(line: bytes) -> str:
+    """LINE as text that a Record can hold; names of files may be any bytes to the guest."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return text(line.decode("utf-8", "surrogatepass"))
 
 
 def read(path: Path) -> Trace:

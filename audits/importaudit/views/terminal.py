@@ -128,7 +128,7 @@ def phases(record: Record, run: Run) -> RenderableType:
     total.append(f"{spread([r.cpu for r in timed])} from exec to exit; ")
     total.append(f"{run.imports:,} imports, {run.modules:,} modules")
     if len(timed) > 1:
-        total.append(". Below: run {record.representative + 1}, of median wall time.")
+        total.append(f". Below: run {record.representative + 1}, of median wall time.")
     return Group(total, Text(), table, Text())
 
 

@@ -1,0 +1,108 @@
+"""Comparing two arms on a noisy machine: interleaved pairs, medians, and a bootstrap interval."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import platform
+import random
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+RESULTS = Path(__file__).parents[2] / "docs" / "bench"
+PR_SET_THP_DISABLE = 41
+Sample = Mapping[str, float]
+
+
+def quiet() -> None:
+    """Take noise away that has nothing to do with the arms, for this process and its children.
+
+    Transparent huge pages come or do not come by the state of the host's memory, and zeroing
+    them is up to 5 % of the CPU time of a large import. Hash seeds change the order of sets.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
+    os.environ["PYTHONHASHSEED"] = "0"
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
+        os.environ.pop(name, None)
+
+
+def interleave(
+    arms: Mapping[str, Callable[[], Sample]], pairs: int, warm_up: int = 1
+) -> dict[str, list[Sample]]:
+    """Run every arm PAIRS times, in turn, the order reversed from one round to the next."""
+    names = list(arms)
+    for _ in range(warm_up):
+        for name in names:
+            arms[name]()
+    samples: dict[str, list[Sample]] = {name: [] for name in names}
+    for _ in range(pairs):
+        for name in names:
+            samples[name].append(arms[name]())
+        names.reverse()
+    return samples
+
+
+def ratio_interval(
+    ours: Sequence[float], theirs: Sequence[float], level: float = 0.95, rounds: int = 10_000
+) -> tuple[float, float, float]:
+    """Median of the ratios of pairs, and the percentile bootstrap interval around it."""
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    pick = random.Random(0)
+    medians = sorted(median(pick.choices(ratios, k=len(ratios))) for _ in range(rounds))
+    low = medians[int(rounds * (1 - level) / 2)]
+    high = medians[int(rounds * (1 + level) / 2) - 1]
+    return median(ratios), low, high
+
+
+def spawn(command: Sequence[str], cwd: Path | None = None) -> Sample:
+    """Wall and CPU seconds of COMMAND, from before it is spawned to after it is reaped."""
+    began = time.perf_counter()
+    child = subprocess.Popen(
+        command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(child.pid, 0)
+    took = time.perf_counter() - began
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0, command
+    return {"wall": took, "cpu": usage.ru_utime + usage.ru_stime}
+
+
+def save(name: str, samples: Mapping[str, Sequence[Sample]], **more: object) -> None:
+    """Write the raw samples of a benchmark, with the commit and the machine, for the docs."""
+    result = {
+        "benchmark": name,
+        "commit": git("rev-parse", "HEAD"),
+        "changed": bool(git("status", "--porcelain", "--", "audits")),
+        "date": datetime.now(UTC).isoformat(timespec="minutes"),
+        "machine": machine(),
+        **more,
+        "samples": samples,
+    }
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def machine() -> dict[str, object]:
+    """What the figures depend on."""
+    return {
+        "processor": processor(),
+        "processors": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+    }
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def git(*words: str) -> str:
+    return subprocess.check_output(["git", *words], text=True, cwd=Path(__file__).parent).strip()
