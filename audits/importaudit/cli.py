@@ -185,6 +185,8 @@ def check_writable(path: Path | None) -> None:
         return
     if path.is_dir():
         raise UsageError(f"cannot write {path}: it is a folder", "name a file: --json FILE")
+    if path.exists() and not path.is_file():  # a device or a pipe
+        return
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"cannot write {path}: no folder {path.parent} that is writable")
 

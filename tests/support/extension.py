@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 ASK = (
-    "import sysconfig as s;"
-    "print(s.get_path('include'), s.get_config_var('EXT_SUFFIX'), sep='\\n')"
+    "import sysconfig as s;print(s.get_path('include'), s.get_config_var('EXT_SUFFIX'), sep='\\n')"
 )
 
 # Loading it takes DLOPEN milliseconds (its constructor sleeps), executing it BODY.
@@ -49,7 +48,7 @@ def build(python: Path, folder: Path, name: str, *, dlopen: int = 0, body: int =
     source = folder / f"{name}.c"
     source.write_text(SLOW % {"name": name, "dlopen": dlopen, "body": body})
     built = folder / f"{name}{suffix}"
-    command = [compiler, "-shared", "-fPIC", "-I", include, source, "-o", built]
+    command = [compiler, "-shared", "-fPIC", "-I", include, str(source), "-o", str(built)]
     subprocess.run(command, check=True)
     source.unlink()
     return built

@@ -136,4 +136,3 @@ def assert_adds_up(events: Iterable[Event]) -> None:
         if event.outcome != "running":
             own = sum(cost.wall for cost in event.phases.values())
             assert own + inside.get((event.number, event.thread), 0) == event.wall, event
-

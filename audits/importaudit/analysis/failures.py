@@ -11,6 +11,7 @@ from pathlib import Path
 from importaudit.analysis.costs import chain
 from importaudit.record import Event, Failure, Link
 
+CLOSE = 0.7  # of difflib's ratio: one letter of four may differ
 SUFFIXES = (".py", ".so", ".pyd", ".pyc")
 
 
@@ -32,12 +33,13 @@ def diagnose(
         links = open_chain(by_number)
         return Failure(
             "timeout",
-            f"the target had not finished after {timeout:g} s" + within(links),
+            f"the target had not finished after {timeout:g} s{within(links)}{beside(by_number)}",
             "give it longer with --timeout, or look at the import that it hangs in",
             links,
             stderr,
         )
-    if exit_status < 0:
+    raised = finished and root is not None and root.outcome == "failed"
+    if exit_status < 0 and not raised:  # KeyboardInterrupt ends in a signal, too
         links = open_chain(by_number)
         return Failure(
             "signal",
@@ -46,13 +48,23 @@ def diagnose(
             links,
             stderr,
         )
-    if root is None or not finished:
+    if root is None:
+        return Failure(
+            "vanished",
+            f"nothing was recorded (exit status {exit_status}): the interpreter ended before the"
+            " probe began, or there is no space for the trace",
+            "see that the interpreter runs alone, and that TMPDIR has space",
+            [],
+            stderr,
+        )
+    if not finished:
         links = open_chain(by_number)
         return Failure(
             "vanished",
             f"the target left without ending its code (exit status {exit_status}):"
             f" os._exit or exec" + within(links),
-            "a module must not end the process that imports it",
+            "a module must not end the process that imports it; if none did, there was no space"
+            " for the trace (see TMPDIR)",
             links,
             stderr,
         )
@@ -60,6 +72,8 @@ def diagnose(
         return None
     links = failed_chain(by_number)
     if root.error == "SystemExit":
+        if exit_status == 0 and not links:  # code and scripts may end so; a module may not
+            return None
         return Failure(
             "exit",
             f"the target called sys.exit (exit status {exit_status})" + within(links),
@@ -86,6 +100,12 @@ def exception(
 
 def within(links: Sequence[Link]) -> str:
     return f", while importing {links[-1].module}" if links else ""
+
+
+def beside(events: dict[int, Event]) -> str:
+    """What threads other than the main one were importing, innermost."""
+    running = {e.thread: e.module for e in events.values() if e.thread and e.outcome == "running"}
+    return f"; other threads were importing {', '.join(running.values())}" if running else ""
 
 
 def signal_name(number: int) -> str:
@@ -134,7 +154,8 @@ def near_matches(module: str, path: Iterable[str]) -> list[str]:
     if not package:
         names |= set(sys.stdlib_module_names)
     prefix = f"{package}." if package else ""
-    return difflib.get_close_matches(module, sorted(f"{prefix}{n}" for n in names), n=3)
+    candidates = sorted(prefix + name for name in names if not name.startswith("__"))
+    return difflib.get_close_matches(module, candidates, n=3, cutoff=CLOSE)
 
 
 def importable(folder: Path) -> set[str]:

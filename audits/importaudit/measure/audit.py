@@ -27,6 +27,7 @@ from importaudit.record import (
     Process,
     Record,
     Run,
+    text,
 )
 
 DETAILED = 10  # modules of largest self time whose hottest lines are kept
@@ -106,7 +107,7 @@ def assemble(
         version=VERSION,
         tool=version("importaudit"),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        target=plan.target.text,
+        target=text(plan.target.text),
         modules=list(plan.target.modules),
         interpreter=facts,
         environment=environment(os.environ, facts, load),
@@ -147,7 +148,7 @@ def interpreter_facts(trace: Trace) -> Interpreter:
 def environment(variables: Mapping[str, str], facts: Interpreter, load: float) -> Environment:
     """The surroundings that change the answer."""
     return Environment(
-        variables={k: v for k, v in sorted(variables.items()) if k.startswith("PYTHON")},
+        variables={k: text(v) for k, v in sorted(variables.items()) if k.startswith("PYTHON")},
         file_system=file_system(site_packages(facts)),
         processors=len(os.sched_getaffinity(0)),
         load=load,

@@ -77,7 +77,8 @@ def ask(python: Path) -> Answer:
         reason = error.strerror if isinstance(error, OSError) else "it did not answer"
         raise InterpreterError(f"cannot run {python}: {reason}") from error
     words = answer.stdout.decode("utf-8", "replace").split()
-    if answer.returncode != 0 or len(words) != 4 or words[0] != "importaudit":
+    recognised = len(words) == 4 and words[0] == "importaudit" and "".join(words[1:3]).isdecimal()
+    if answer.returncode != 0 or not recognised:
         said = answer.stderr.decode("utf-8", "replace").strip().splitlines()
         raise InterpreterError(
             f"{python} is not a working Python" + (f": {said[-1]}" if said else ""),

@@ -1,7 +1,7 @@
 """Reading the guest's trace files.
 
-A trace is lines of tab-separated fields, in UTF-8 with surrogates passed through; the first
-field says what the line is:
+A trace is records (see ``wire``), tuples of strings and integers; the first field of each says
+what it is:
 
     V version                                   of this format
     P pid parent wall cpu                       the process, and the clocks before the probe
@@ -17,7 +17,7 @@ field says what the line is:
     H number name                               in sys.modules by hand, during that import
     L number line ns                            samples of a line of that import's body
     I number name package names file line count an import statement, run during that import
-    X wall process-cpu thread-cpu               the last line
+    X wall process-cpu thread-cpu               the last record
 
 A trace may end anywhere: the process crashed, was killed, or left by ``os._exit``.
 """
@@ -27,10 +27,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from importaudit.record import PHASES, Cost, text
+from importaudit.measure import wire
+from importaudit.record import PHASES, Cost
 
-FORMAT_VERSION = "1"
+FORMAT_VERSION = 1
 
 
 @dataclass
@@ -90,35 +92,18 @@ class Trace:
     malformed: int = 0
 
 
-def unescape(text: str) -> str:
-    """Undo the guest's escaping."""
-    if "\x01" not in text:
-        return text
-    parts = text.split("\x01\x01")
-    return "\x01".join(p.replace("\x01t", "\t").replace("\x01n", "\n") for p in parts)
-
-
 def parse(data: bytes) -> Trace:
-    """Read a trace, whole or cut off; lines that make no sense are counted, not guessed at."""
+    """Read a trace, whole or cut off; records that make no sense are counted, not guessed at."""
     trace = Trace()
-    lines = data.split(b"\n")
-    lines.pop()  # what follows the last newline is a line cut off, or nothing
-    for encoded in lines:
-        try:
-            line = decode(encoded)
-            kind, *fields = line.split("\t")
-            READERS[kind](trace, [unescape(f) for f in fields] if "\x01" in line else fields)
-        except (ValueError, IndexError, KeyError, TypeError):
-            trace.malformed += 1
-    return trace
-
-
-def decode(line: bytes) -> str:
-    """LINE as text that a Record can hold; names of files may be any bytes to the guest."""
     try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return text(line.decode("utf-8", "surrogatepass"))
+        for kind, *fields in wire.records(data):
+            try:
+                READERS[str(kind)](trace, fields)
+            except (ValueError, IndexError, KeyError, TypeError):
+                trace.malformed += 1
+    except ValueError:  # wire.Damaged, or a tuple of nothing
+        trace.malformed += 1
+    return trace
 
 
 def read(path: Path) -> Trace:
@@ -126,17 +111,17 @@ def read(path: Path) -> Trace:
     return parse(path.read_bytes())
 
 
-def read_version(_: Trace, fields: list[str]) -> None:
-    if fields[0] != FORMAT_VERSION:
-        raise ValueError(fields[0])
+def read_version(_: Trace, fields: list[Any]) -> None:
+    if fields != [FORMAT_VERSION]:
+        raise ValueError(fields)
 
 
-def read_process(trace: Trace, fields: list[str]) -> None:
+def read_process(trace: Trace, fields: list[Any]) -> None:
     trace.pid, trace.parent, wall, cpu = map(int, fields)
     trace.clocks = (wall, cpu)
 
 
-def read_fact(trace: Trace, fields: list[str]) -> None:
+def read_fact(trace: Trace, fields: list[Any]) -> None:
     key, value = fields
     if key == "path":
         trace.path.append(value)
@@ -146,41 +131,42 @@ def read_fact(trace: Trace, fields: list[str]) -> None:
         trace.facts[key] = value
 
 
-def read_root(trace: Trace, fields: list[str]) -> None:
+def read_root(trace: Trace, fields: list[Any]) -> None:
     thread, wall, cpu, waited = map(int, fields)
     trace.root = (thread, wall, cpu, waited)
     trace.events[0] = RawEvent(0, -1, thread, wall, 0, "__main__", "")
 
 
-def read_begin(trace: Trace, fields: list[str]) -> None:
+def read_begin(trace: Trace, fields: list[Any]) -> None:
     number, parent, thread, wall, line = map(int, fields[:5])
     trace.events[number] = RawEvent(number, parent, thread, wall, line, fields[5], fields[6])
 
 
-def read_end(trace: Trace, fields: list[str]) -> None:
-    event = trace.events[int(fields[0])]
-    cells = [int(cell) for cell in fields[3].split(",")]
-    event.outcome, event.end = fields[1], int(fields[2])
-    event.phases = {
+def read_end(trace: Trace, fields: list[Any]) -> None:
+    number, outcome, end, numbers, loader, origin, error, message = fields
+    event = trace.events[int(number)]
+    cells = list(numbers)
+    phases = {
         phase: Cost(*cells[i : i + 3])
         for i, phase in zip(range(0, len(cells), 3), PHASES, strict=True)
         if any(cells[i : i + 3])
     }
-    event.loader, event.origin, event.error, event.message = fields[4:8]
+    event.end, event.outcome, event.phases = int(end), outcome, phases
+    event.loader, event.origin, event.error, event.message = loader, origin, error, message
 
 
-def read_statement(trace: Trace, fields: list[str]) -> None:
+def read_statement(trace: Trace, fields: list[Any]) -> None:
     number, name, package, names, file, line, count = fields
     statement = Statement(int(number), name, package, names, file, int(line), int(count))
     trace.statements.append(statement)
 
 
-def integers(fields: list[str]) -> tuple[int, int, int]:
+def integers(fields: list[Any]) -> tuple[int, int, int]:
     first, second, third = map(int, fields)
     return first, second, third
 
 
-READERS: dict[str, Callable[[Trace, list[str]], None]] = {
+READERS: dict[str, Callable[[Trace, list[Any]], None]] = {
     "V": read_version,
     "P": read_process,
     "F": read_fact,

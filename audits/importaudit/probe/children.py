@@ -21,9 +21,9 @@ def follow(tracer: "dict[str, Any]", output: "Any", config: "dict[str, Any]") ->
     def in_child() -> None:
         nonlocal parent
         output.restart()
-        output.line("V", 1)
-        output.line("P", os.getpid(), parent, 0, 0)
-        output.line("F", "started_by", "fork")
+        output.put("V", 1)
+        output.put("P", os.getpid(), parent, 0, 0)
+        output.put("F", "started_by", "fork")
         parent = os.getpid()
         tracer["restart_in_child"]()
 

@@ -140,18 +140,18 @@ class Detail:
         """Resolve and write everything; the target is done, so imports are ours to make."""
         self.sampling = False
         for name, number in self.by_hand:
-            output.line("H", number, name)
+            output.put("H", number, name)
         for (number, line), took in self.samples.items():
-            output.line("L", number, line, took)
+            output.put("L", number, line, took)
         for (number, name, package), (count, file, line) in self.calls.items():
-            output.line("I", number, name, package, "", file, line, count)
+            output.put("I", number, name, package, "", file, line, count)
         decoder = Decoder()
         for (_, offset, number), (count, code, package) in self.sites.items():
             found = decoder.decode(code, offset)
             if found is not None:
                 name, names, line = found
                 file = code.co_filename
-                output.line("I", number, name, package, names, file, line, count)
+                output.put("I", number, name, package, names, file, line, count)
 
 
 class Decoder:

@@ -13,9 +13,9 @@ executed into private dictionaries and leave no trace in ``sys.modules``.
     config   dict: "folder" (where this file is), "prefix" (trace files are PREFIX.PID),
              "detail" (bool: take edges and samples), "script" (path or None), "argv" (of it)
 
-Files written: PREFIX.PID, one for each process that is followed, appended line by line so that
-whatever happens to the process, what was known until then is on disk. Nothing else is written,
-nothing goes to stdout or stderr. The lines are described in ``importaudit.measure.trace``.
+Files written: PREFIX.PID, one for each process that is followed, appended record by record so
+that whatever happens to the process, what was known until then is on disk. Nothing else is written,
+nothing goes to stdout or stderr. The records are described in ``importaudit.measure.trace``.
 
 Runs on CPython 3.10 to 3.15. Uses only modules that the interpreter has loaded before ``site``.
 """
@@ -76,7 +76,7 @@ class Audit:
             self.detail.write(self.output)
         # The thread's clock is read first: it is never ahead of the process's.
         wall, thread_cpu = perf_counter_ns(), thread_time_ns()
-        self.output.line("X", wall, process_time_ns(), thread_cpu)
+        self.output.put("X", wall, process_time_ns(), thread_cpu)
 
 
 def start(clocks: "tuple[int, int]", config: "dict[str, Any]") -> Audit:
@@ -88,8 +88,8 @@ def describe(output: "Any", clocks: "tuple[int, int]", parent: int) -> None:
     """Write what the host has to know of this interpreter, before anything can go wrong."""
     from posix import getpid  # builtin, loaded at start-up
 
-    output.line("V", 1)
-    output.line("P", getpid(), parent, clocks[0], clocks[1])
+    output.put("V", 1)
+    output.put("P", getpid(), parent, clocks[0], clocks[1])
     facts = {
         "version": sys.version,
         "executable": sys.executable,
@@ -101,9 +101,9 @@ def describe(output: "Any", clocks: "tuple[int, int]", parent: int) -> None:
         "platlibdir": sys.platlibdir,
     }
     for key, value in facts.items():
-        output.line("F", key, value)
+        output.put("F", key, value)
     for entry in sys.path:
-        output.line("F", "path", entry)
+        output.put("F", "path", entry)
 
 
 def become_script(script: str, argv: "list[str]") -> None:

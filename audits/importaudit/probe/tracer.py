@@ -79,6 +79,7 @@ def begin(name: str, frame: "FrameType | None") -> Event:
         switch(thread, IMPORT)
         thread.event = event
         thread.cells = event.cells
+    began = thread.wall  # now: a collection below moves it on
     # The code that asked, past the import system's own frames and importlib.import_module.
     while frame is not None and frame.f_globals.get("__name__") in IMPORT_SYSTEM:
         frame = frame.f_back
@@ -86,11 +87,7 @@ def begin(name: str, frame: "FrameType | None") -> Event:
     if frame is not None:
         file = frame.f_code.co_filename
         line = frame.f_lineno or 0
-    fields = (event.number, above, ident, thread.wall, line, name, file)
-    if name.isprintable() and file.isprintable():
-        output.write("B\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n" % fields)
-    else:
-        output.line("B", *fields)
+    output.put("B", event.number, above, ident, began, line, name, file)
     return event
 
 
@@ -113,6 +110,7 @@ def end(event: Event, kind: "type[BaseException] | None", value: "BaseException 
 
 def close(thread: Thread, event: Event, outcome: str, error: str, text: str) -> None:
     switch(thread, PROBE)
+    ended = thread.wall
     event.ended = True
     spec, event.spec = event.spec, None
     loader = origin = ""
@@ -123,12 +121,7 @@ def close(thread: Thread, event: Event, outcome: str, error: str, text: str) -> 
             origin = ""
     if detail is not None and tracing:
         detail.after(event)
-    fields = (event.number, outcome, thread.wall, str(event.cells)[1:-1], loader, origin, error,
-              text)  # fmt: skip
-    if not error and loader.isprintable() and origin.isprintable():
-        output.write("E\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n" % fields)
-    else:
-        output.line("E", *fields)
+    output.put("E", event.number, outcome, ended, event.cells, loader, origin, error, text)
     upper = event.upper
     if upper is None:
         del threads[thread.ident]
@@ -160,10 +153,10 @@ class Lock(original_lock):  # type: ignore[misc,valid-type]
                 end(event, type(error), error)
             raise
 
-    def __exit__(self, *problem: "Any", **_: "Any") -> None:
-        original_exit(self, *problem)
+    def __exit__(self, kind: "Any", value: "Any", trace: "Any") -> None:
+        original_exit(self, kind, value, trace)
         if self._event is not None:
-            end(self._event, problem[0], problem[1])
+            end(self._event, kind, value)
 
 
 original_enter = original_lock.__enter__
@@ -394,11 +387,11 @@ def install(to: "Any", with_detail: "Any") -> None:
     bootstrap._init_module_attrs = init_module_attrs
     bootstrap._ModuleLockManager = Lock  # type: ignore[attr-defined]
     gc.callbacks.append(on_collection)
-    output.line("M", *sorted(modules))
+    output.put("M", *sorted(modules))
     tracing = True
     thread = threads[get_ident()] = Thread(root)
     thread.phase = BODY
-    output.line("R", thread.ident, thread.wall, thread.cpu, thread.waited)
+    output.put("R", thread.ident, thread.wall, thread.cpu, thread.waited)
 
 
 def finish(kind: "type[BaseException] | None", value: "BaseException | None") -> None:
@@ -419,17 +412,17 @@ def finish(kind: "type[BaseException] | None", value: "BaseException | None") ->
     outcome = "loaded" if kind is None else "failed"
     error = "" if kind is None else kind.__qualname__
     switch(thread, PROBE)
-    cells = str(root.cells)[1:-1]
-    output.line("E", 0, outcome, thread.wall, cells, "", "", error, message(value))
+    ended = thread.wall
+    output.put("E", 0, outcome, ended, root.cells, "", "", error, message(value))
     for other in list(threads.values()):
         if other is not thread:
-            output.line("T", other.ident, other.event.number)
-    output.line("N", *list(modules))
+            output.put("T", other.ident, other.event.number)
+    output.put("N", *list(modules))
     for entry in sys.path:
-        output.line("F", "final_path", str(entry))
-    output.line("C", *collections)
+        output.put("F", "final_path", str(entry))
+    output.put("C", *collections)
     off_processor(thread)
-    output.line("D", thread.wall, thread.cpu, thread.waited)
+    output.put("D", thread.wall, thread.cpu, thread.waited)
     threads.clear()
 
 
@@ -455,6 +448,6 @@ def restart_in_child() -> None:
     for event in reversed(line):
         upper = event.upper.number if event.upper is not None else 0
         if event.number:
-            output.line("B", event.number, upper, thread.ident, thread.wall, 0, event.name, "")
+            output.put("B", event.number, upper, thread.ident, thread.wall, 0, event.name, "")
         else:
-            output.line("R", thread.ident, thread.wall, thread.cpu, thread.waited)
+            output.put("R", thread.ident, thread.wall, thread.cpu, thread.waited)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from statistics import median
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from importaudit.analysis import costs
 from importaudit.analysis.costs import Row
+from importaudit.analysis.distributions import MAIN
+from importaudit.analysis.graph import ROOT
 from importaudit.record import Cost, Failure, FirstUse, Link, Record, Run
 
 WORDS = {
@@ -94,10 +95,10 @@ def failure(problem: Failure) -> RenderableType:
     """What went wrong: the message, the chain to it, and the target's own words."""
     parts: list[RenderableType] = [Text(f"Failed: {problem.message}", style="bold red")]
     for depth, link in enumerate(problem.chain):
-        step = Text("  " * depth + "└ " if depth else "")
+        step = Text("  " * depth + "└ " if depth else "  ")
         step.append(link.module, style="bold")
         step.append(f"  {place(link)}", style="dim")
-        parts.append(Padding(step, (0, 0, 0, 2)))
+        parts.append(step)
     if problem.stderr.strip():
         said = problem.stderr.rstrip().splitlines()
         parts.append(Text("The target's own output:", style="bold"))
@@ -105,7 +106,7 @@ def failure(problem: Failure) -> RenderableType:
             parts.append(
                 Text(f"  … {len(said) - LONGEST} lines before, all in --json", style="dim")
             )
-        parts.append(Padding(Text("\n".join(said[-LONGEST:])), (0, 0, 0, 2)))
+        parts.append(Text("\n".join(f"  {line}" for line in said[-LONGEST:])))
     if problem.hint:
         parts.append(Text(f"Next: {problem.hint}", style="cyan"))
     return Group(*parts, Text())
@@ -134,7 +135,10 @@ def phases(record: Record, run: Run) -> RenderableType:
 
 def rows(title: str, found: Sequence[Row], record: Record, width: int, top: int) -> RenderableType:
     """The TOP rows of a table by module or distribution."""
-    shown = [row for row in found if row.name != "(the command itself)"][:top]
+    found = [row for row in found if row.name not in (MAIN, ROOT)]
+    if not found:
+        return Group()
+    shown = found[:top]
     table = grid(title, "self s", "exclusive", "cumulative", "below", "first imported at")
     room = max(20, (width - 44) // 2)
     for row in shown:
@@ -148,8 +152,11 @@ def rows(title: str, found: Sequence[Row], record: Record, width: int, top: int)
             Text(left(link, room), style="dim"),
         )
     rest = len(found) - len(shown)
-    note = f"  … {rest:,} more: --top {len(found)}, or --json FILE for all" if rest > 0 else ""
-    return Group(table, Text(note, style="dim"), Text())
+    parts: list[RenderableType] = [table]
+    if rest > 0:
+        note = f"  … {rest:,} more: --top {len(found)}, or --json FILE for all"
+        parts.append(Text(note, style="dim"))
+    return Group(*parts, Text())
 
 
 def legend() -> RenderableType:

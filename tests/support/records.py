@@ -1,0 +1,45 @@
+"""Records built by hand, for what reads and shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from importaudit.record import (
+    FORMAT,
+    VERSION,
+    Cost,
+    Environment,
+    Event,
+    Interpreter,
+    Process,
+    Record,
+    Run,
+)
+
+
+def tiny(**changes: Any) -> Record:
+    """One run of a target that imported one module; CHANGES replace its fields."""
+    events = [
+        Event(0, -1, "__main__", "loaded", 0, wall=5_000_000),
+        Event(1, 0, "one", "loaded", 1_000_000, wall=3_000_000, file="<string>", line=1,
+              phases={"body": Cost(2_000_000, 1_500_000, 100_000)}, origin="/srv/lib/one.py",
+              loader="SourceFileLoader"),
+    ]  # fmt: skip
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "tool": "0.1.0",
+        "created": "2026-01-02T03:04:05+00:00",
+        "target": "one",
+        "modules": ["one"],
+        "interpreter": Interpreter(
+            "/srv/bin/python", "3.11.7 (main)", "/srv", "/usr", ["", "/srv/lib"]
+        ),
+        "environment": Environment({}, "ext4", 2, 0.5, "x86_64", "6.1"),
+        "runs": [
+            Run("timing", 9_000_000, 8_000_000, {"body": Cost(2_000_000, 1_500_000)}, {}, 1, 1, 0)
+        ],
+        "representative": 0,
+        "processes": [Process(7, events=events, finished=True)],
+    }
+    return Record(**(fields | changes))
