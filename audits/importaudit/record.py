@@ -48,15 +48,15 @@ class Event(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     number: int
     parent: int  # the import that was running; 0 is __main__
     module: str
-    outcome: str  # loaded, present (waited for), failed, abandoned, running
     start: int  # since the process was spawned
+    outcome: str = "loaded"  # or present (waited for), failed, abandoned, running
     wall: int = 0  # including what it imported
     phases: dict[str, Cost] = {}  # without what it imported
     file: str = ""  # of the code that asked, where it is not the file of the import around it
     line: int = 0
     thread: int = 0  # 0 is the main thread
     origin: str = ""  # the file that was loaded
-    loader: str = ""
+    loader: str = "SourceFileLoader"  # type of it; "" where nothing was loaded
     error: str = ""  # type of the exception that ended it
     message: str = ""
 
@@ -99,14 +99,14 @@ class Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     timed_out: bool = False
 
 
-class Edge(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """[module, line, count, names, file]: MODULE is imported, loaded already or not."""
+class Edge(msgspec.Struct, array_like=True):
+    """[module, line, count, names]: MODULE is imported, loaded already or not."""
 
     module: str
-    line: int = 0
+    # Of the statement, in the importer's own file; "file:line" where it stands elsewhere.
+    line: int | str = 0
     count: int = 1
     names: str = ""  # the from-list, joined by commas
-    file: str = ""  # of the statement, where it is not the importer's own
 
 
 class HotLine(msgspec.Struct, forbid_unknown_fields=True):

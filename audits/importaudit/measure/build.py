@@ -164,11 +164,10 @@ def edges(trace: Trace, modules: Iterable[str]) -> dict[str, list[Edge]]:
     found: dict[str, dict[str, Edge]] = defaultdict(dict)
     for statement in trace.statements:
         importer = name_of(trace, statement.number)
-        file = statement.file if statement.file != origins.get(importer) else ""
+        own = statement.file == origins.get(importer)
+        line = statement.line if own else f"{statement.file}:{statement.line}"
         for module in imported(statement, known):
-            edge = found[importer].setdefault(
-                module, Edge(module, statement.line, 0, statement.names, file)
-            )
+            edge = found[importer].setdefault(module, Edge(module, line, 0, statement.names))
             edge.count += statement.count
     for number, module in trace.by_hand:
         found[name_of(trace, number)].setdefault(module, Edge(module))

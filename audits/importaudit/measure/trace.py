@@ -24,10 +24,9 @@ A trace may end anywhere: the process crashed, was killed, or left by ``os._exit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from importaudit.measure import wire
 from importaudit.record import PHASES, Cost
@@ -96,12 +95,12 @@ def parse(data: bytes) -> Trace:
     """Read a trace, whole or cut off; records that make no sense are counted, not guessed at."""
     trace = Trace()
     try:
-        for kind, *fields in wire.records(data):
+        for record in wire.records(data):
             try:
-                READERS[str(kind)](trace, fields)
-            except (ValueError, IndexError, KeyError, TypeError):
+                take(trace, record)
+            except (ValueError, KeyError):
                 trace.malformed += 1
-    except ValueError:  # wire.Damaged, or a tuple of nothing
+    except wire.Damaged:
         trace.malformed += 1
     return trace
 
@@ -111,18 +110,28 @@ def read(path: Path) -> Trace:
     return parse(path.read_bytes())
 
 
-def read_version(_: Trace, fields: list[Any]) -> None:
-    if fields != [FORMAT_VERSION]:
-        raise ValueError(fields)
+def take(trace: Trace, record: Sequence[wire.Value]) -> None:
+    """Add RECORD to TRACE; raises ValueError or KeyError, with TRACE unchanged, if it is none."""
+    kind, *fields = record
+    shape, reader = READERS[str(kind)]
+    if shape.endswith("*"):
+        shape = shape[0] * len(fields)
+    types = [TYPES[letter] for letter in shape]
+    if [type(value) for value in fields] != types:
+        raise ValueError(kind)
+    reader(trace, *fields)
 
 
-def read_process(trace: Trace, fields: list[Any]) -> None:
-    trace.pid, trace.parent, wall, cpu = map(int, fields)
-    trace.clocks = (wall, cpu)
+def read_version(_: Trace, version: int) -> None:
+    if version != FORMAT_VERSION:
+        raise ValueError(version)
 
 
-def read_fact(trace: Trace, fields: list[Any]) -> None:
-    key, value = fields
+def read_process(trace: Trace, pid: int, parent: int, wall: int, cpu: int) -> None:
+    trace.pid, trace.parent, trace.clocks = pid, parent, (wall, cpu)
+
+
+def read_fact(trace: Trace, key: str, value: str) -> None:
     if key == "path":
         trace.path.append(value)
     elif key == "final_path":
@@ -131,55 +140,48 @@ def read_fact(trace: Trace, fields: list[Any]) -> None:
         trace.facts[key] = value
 
 
-def read_root(trace: Trace, fields: list[Any]) -> None:
-    thread, wall, cpu, waited = map(int, fields)
+def read_root(trace: Trace, thread: int, wall: int, cpu: int, waited: int) -> None:
     trace.root = (thread, wall, cpu, waited)
     trace.events[0] = RawEvent(0, -1, thread, wall, 0, "__main__", "")
 
 
-def read_begin(trace: Trace, fields: list[Any]) -> None:
-    number, parent, thread, wall, line = map(int, fields[:5])
-    trace.events[number] = RawEvent(number, parent, thread, wall, line, fields[5], fields[6])
+def read_begin(
+    trace: Trace, number: int, parent: int, thread: int, wall: int, line: int, name: str, file: str
+) -> None:
+    trace.events[number] = RawEvent(number, parent, thread, wall, line, name, file)
 
 
-def read_end(trace: Trace, fields: list[Any]) -> None:
-    number, outcome, end, numbers, loader, origin, error, message = fields
-    event = trace.events[int(number)]
-    cells = list(numbers)
-    phases = {
+def read_end(
+    trace: Trace, number: int, outcome: str, end: int, cells: list[int], loader: str, origin: str,
+    error: str, message: str,
+) -> None:  # fmt: skip
+    event = trace.events[number]
+    event.phases = {
         phase: Cost(*cells[i : i + 3])
         for i, phase in zip(range(0, len(cells), 3), PHASES, strict=True)
         if any(cells[i : i + 3])
     }
-    event.end, event.outcome, event.phases = int(end), outcome, phases
-    event.loader, event.origin, event.error, event.message = loader, origin, error, message
+    event.outcome, event.end, event.loader, event.origin = outcome, end, loader, origin
+    event.error, event.message = error, message
 
 
-def read_statement(trace: Trace, fields: list[Any]) -> None:
-    number, name, package, names, file, line, count = fields
-    statement = Statement(int(number), name, package, names, file, int(line), int(count))
-    trace.statements.append(statement)
-
-
-def integers(fields: list[Any]) -> tuple[int, int, int]:
-    first, second, third = map(int, fields)
-    return first, second, third
-
-
-READERS: dict[str, Callable[[Trace, list[Any]], None]] = {
-    "V": read_version,
-    "P": read_process,
-    "F": read_fact,
-    "R": read_root,
-    "B": read_begin,
-    "E": read_end,
-    "I": read_statement,
-    "M": lambda trace, fields: setattr(trace, "before", fields),
-    "N": lambda trace, fields: setattr(trace, "after", fields),
-    "T": lambda trace, fields: trace.running.append((int(fields[0]), int(fields[1]))),
-    "C": lambda trace, fields: setattr(trace, "collections", [int(f) for f in fields]),
-    "D": lambda trace, fields: setattr(trace, "done", integers(fields)),
-    "X": lambda trace, fields: setattr(trace, "closed", integers(fields)),
-    "H": lambda trace, fields: trace.by_hand.append((int(fields[0]), fields[1])),
-    "L": lambda trace, fields: trace.samples.append(integers(fields)),
+# What the fields of each kind of record are (i integer, s string, l list, * any number of them),
+# and what becomes of them.
+TYPES = {"i": int, "s": str, "l": list}
+READERS: dict[str, tuple[str, Callable[..., None]]] = {
+    "V": ("i", read_version),
+    "P": ("iiii", read_process),
+    "F": ("ss", read_fact),
+    "R": ("iiii", read_root),
+    "B": ("iiiiiss", read_begin),
+    "E": ("isilssss", read_end),
+    "I": ("issssii", lambda trace, *fields: trace.statements.append(Statement(*fields))),
+    "M": ("s*", lambda trace, *names: trace.before.extend(names)),
+    "N": ("s*", lambda trace, *names: trace.after.extend(names)),
+    "T": ("ii", lambda trace, *fields: trace.running.append(fields)),
+    "C": ("i*", lambda trace, *counts: trace.collections.extend(counts)),
+    "D": ("iii", lambda trace, *clocks: setattr(trace, "done", clocks)),
+    "X": ("iii", lambda trace, *clocks: setattr(trace, "closed", clocks)),
+    "H": ("is", lambda trace, *fields: trace.by_hand.append(fields)),
+    "L": ("iii", lambda trace, *fields: trace.samples.append(fields)),
 }

@@ -92,4 +92,8 @@ def string(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
+        pass
+    try:
         return text(data.decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError as error:
+        raise Damaged(str(error)) from error
