@@ -8,9 +8,12 @@ Exit codes: 0 fine, 1 a finding or failed gate, 2 wrong usage, 3 the target fail
 
 from __future__ import annotations
 
+import io
 import keyword
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +142,8 @@ def schema() -> int:
     from importaudit import record as records
 
     text = msgspec.json.format(msgspec.json.encode(records.schema()), indent=2)
-    click.echo(text)
+    with reader_may_leave():
+        click.echo(text)
     return FINE
 
 
@@ -200,7 +204,8 @@ def write(record: Record, path: Path | None) -> AuditError | None:
     if path == Path("-"):
         import msgspec
 
-        click.echo(msgspec.json.encode(record).decode())
+        with reader_may_leave():
+            click.echo(msgspec.json.encode(record))
         return None
     try:
         records.write(record, path)
@@ -211,13 +216,30 @@ def write(record: Record, path: Path | None) -> AuditError | None:
 
 def show_record(record: Record, top: int) -> None:
     """Print the report, as wide as the terminal."""
-    from rich.console import Console
+    import rich.console
 
     from importaudit.views import terminal
 
+    class Console(rich.console.Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack our "…"
+        sys.stdout.reconfigure(errors="replace")
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
     console = Console(width=wide, highlight=False, markup=False, emoji=False)
-    terminal.show(record, console, top)
+    with reader_may_leave():
+        terminal.show(record, console, top)
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """For writing to stdout: who reads it may stop early (``| head``) and want no more."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes it once more at exit
 
 
 def code_of(error: AuditError) -> int:
@@ -232,16 +254,13 @@ def main(arguments: list[str] | None = None) -> None:
     if words and words[0] in COMMANDS:
         command, words = COMMANDS[words[0]], words[1:]
     try:
-        sys.exit(command.main(words, standalone_mode=False) or FINE)
+        sys.exit(command.main(words, command.name, standalone_mode=False) or FINE)
     except click.ClickException as error:
         error.show()
         sys.exit(USAGE)
     except (click.Abort, KeyboardInterrupt):
         click.echo("importaudit: interrupted", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes it once more at exit
-        sys.exit(FINE)
     except AuditError as error:
         click.echo(f"importaudit: {error.problem}", err=True)
         if error.hint:

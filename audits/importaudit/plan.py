@@ -25,10 +25,9 @@ class Target:
     @property
     def statement(self) -> str:
         """What follows the probe on its line."""
-        if self.script is not None:
-            return (
-                f'exec(compile(open({str(self.script)!r},"rb").read(),{str(self.script)!r},"exec"))'
-            )
+        if self.script is not None:  # tracebacks name it in full, as under plain Python
+            file = str(self.script.absolute())
+            return f'exec(compile(open({file!r},"rb").read(),{file!r},"exec"))'
         if self.code is not None:
             return f'exec(compile({self.code!r},"<string>","exec"))'
         return "import " + ", ".join(self.modules)

@@ -99,7 +99,7 @@ class Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     timed_out: bool = False
 
 
-class Edge(msgspec.Struct, array_like=True):
+class Edge(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """[module, line, count, names]: MODULE is imported, loaded already or not."""
 
     module: str

@@ -125,7 +125,8 @@ def test_all_of_a_package_is_more_than_the_sum_of_its_members() -> None:
 
 
 def test_the_largest_packages_are_exact_and_the_rest_bounded() -> None:
-    costs, edges = {}, []
+    costs: dict[str, int] = {}
+    edges: Edges = []
     for n in range(EXACT + 1):
         costs |= {f"p{n}": 1000 - n, f"p{n}.a": 0, f"p{n}.b": 0, f"shared{n}": 1}
         edges += [(ROOT, f"p{n}.a"), (ROOT, f"p{n}.b")]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import msgspec
 import pytest
@@ -61,7 +61,7 @@ def drawn(kind: Any) -> st.SearchStrategy[Any]:
         return SIMPLE[kind]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return any_of(kind)
-    origin, arguments = getattr(kind, "__origin__", None), getattr(kind, "__args__", ())
+    origin, arguments = get_origin(kind), get_args(kind)
     if origin is list:
         return st.lists(drawn(arguments[0]), max_size=2)
     if origin is dict:
@@ -117,7 +117,7 @@ def test_what_is_no_unicode_is_spelled_out() -> None:
 
 def test_own_cost_is_without_collections_and_the_probe() -> None:
     phases = {phase: Cost(1 << n, 0, 0) for n, phase in enumerate(PHASES)}
-    event = Event(1, 0, "m", "loaded", 0, phases=phases)
+    event = Event(1, 0, "m", start=0, phases=phases)
 
     assert event.own.wall == sum(1 << n for n, p in enumerate(PHASES) if p not in ("gc", "probe"))
 
@@ -131,8 +131,8 @@ def test_ten_thousand_events_stay_under_ten_megabytes(tmp_path: Path) -> None:
 
     took = {phase: Cost(1_234_567, 1_123_456, 12_345) for phase in PHASES[:6]}
     events = [
-        Event(n, n // 2, name_of(n), "loaded", 9_876_543_210, 123_456_789, took, line=123,
-              origin=path_of(n), loader="SourceFileLoader")
+        Event(n, n // 2, name_of(n), start=9_876_543_210, wall=123_456_789, phases=took, line=123,
+              origin=path_of(n))
         for n in range(10_000)
     ]  # fmt: skip
     edges = {
@@ -344,7 +344,7 @@ def conforms(value: Any, schema: Any, definitions: dict[str, Any]) -> bool:
             for key, item in value.items()
         )
     if isinstance(value, list):
-        places = [*schema.get("prefixItems", []), *[schema["items"]] * len(value)]
+        places = [*schema.get("prefixItems", []), *[schema.get("items")] * len(value)]
         return all(
             conforms(item, place or NEVER, definitions)
             for item, place in zip(value, places, strict=False)

@@ -16,7 +16,7 @@ from importaudit.measure.trace import Trace
 from importaudit.plan import Target
 from importaudit.record import Event, Process, Run
 
-PATIENCE = 60.0  # seconds for a target; far more than any needs
+PATIENCE = 20.0  # seconds for a target; far more than any needs
 
 
 def write_tree(root: Path, files: Mapping[str, str | bytes]) -> Path:

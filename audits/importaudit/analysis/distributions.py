@@ -42,7 +42,10 @@ class Distributions:
 
     def add(self, distribution: Any) -> None:
         """Note the top-level names of DISTRIBUTION, and the folder of an editable one."""
-        name = f"{distribution.metadata['Name']} {distribution.version}"
+        try:
+            name = f"{distribution.metadata['Name']} {distribution.version}"
+        except (OSError, TypeError, KeyError):  # a folder without METADATA, left by an uninstall
+            return
         base = str(distribution.locate_file(""))
         record = distribution.read_text("RECORD") or ""
         for line in record.splitlines():

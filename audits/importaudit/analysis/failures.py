@@ -12,6 +12,7 @@ from importaudit.analysis.costs import chain
 from importaudit.record import Event, Failure, Link
 
 CLOSE = 0.7  # of difflib's ratio: one letter of four may differ
+MODULES_STAY = "a module must not end the process that imports it"
 SUFFIXES = (".py", ".so", ".pyd", ".pyc")
 
 
@@ -29,59 +30,37 @@ def diagnose(
     """What went wrong, or None when the target's code came to its end without an exception."""
     by_number = {event.number: event for event in events}
     root = by_number.get(0)
-    if timed_out:
-        links = open_chain(by_number)
-        return Failure(
-            "timeout",
-            f"the target had not finished after {timeout:g} s{within(links)}{beside(by_number)}",
-            "give it longer with --timeout, or look at the import that it hangs in",
-            links,
-            stderr,
-        )
-    raised = finished and root is not None and root.outcome == "failed"
-    if exit_status < 0 and not raised:  # KeyboardInterrupt ends in a signal, too
-        links = open_chain(by_number)
-        return Failure(
-            "signal",
-            f"the target was killed by {signal_name(-exit_status)}" + within(links),
-            "the last import below is where native code went wrong" if links else "",
-            links,
-            stderr,
-        )
-    if root is None:
-        return Failure(
-            "vanished",
-            f"nothing was recorded (exit status {exit_status}): the interpreter ended before the"
-            " probe began, or there is no space for the trace",
-            "see that the interpreter runs alone, and that TMPDIR has space",
-            [],
-            stderr,
-        )
-    if not finished:
-        links = open_chain(by_number)
-        return Failure(
-            "vanished",
-            f"the target left without ending its code (exit status {exit_status}):"
-            f" os._exit or exec" + within(links),
-            "a module must not end the process that imports it; if none did, there was no space"
-            " for the trace (see TMPDIR)",
-            links,
-            stderr,
-        )
-    if root.outcome != "failed":
-        return None
-    links = failed_chain(by_number)
-    if root.error == "SystemExit":
+    if finished and not timed_out and root is not None and root.outcome == "failed":
+        links = failed_chain(by_number)
+        if root.error != "SystemExit":
+            return exception(root, links, stderr, path, wanted)
         if exit_status == 0 and not links:  # code and scripts may end so; a module may not
             return None
-        return Failure(
-            "exit",
-            f"the target called sys.exit (exit status {exit_status})" + within(links),
-            "a module must not end the process that imports it",
-            links,
-            stderr,
-        )
-    return exception(root, links, stderr, path, wanted)
+        message = f"the target called sys.exit (exit status {exit_status})" + within(links)
+        return Failure("exit", message, MODULES_STAY, links, stderr)
+    links = open_chain(by_number)
+    if timed_out:
+        kind = "timeout"
+        message = f"the target had not finished after {timeout:g} s"
+        hint = "give it longer with --timeout, or look at the import that it hangs in"
+    elif exit_status < 0:
+        kind = "signal"
+        message = f"the target was killed by {signal_name(-exit_status)}"
+        hint = "the last import above is where native code went wrong" if links else ""
+    elif root is None:
+        kind = "vanished"
+        message = f"nothing was recorded (exit status {exit_status}): the interpreter ended before"
+        message += " the probe began, or there is no space for the trace"
+        hint = "see that the interpreter runs alone, and that TMPDIR has space"
+    elif not finished:
+        kind = "vanished"
+        message = f"the target left without ending its code (exit status {exit_status}):"
+        message += " os._exit or exec"
+        hint = f"{MODULES_STAY}; if none did, there was no space for the trace (see TMPDIR)"
+    else:
+        return None
+    message += within(links) + (beside(by_number) if timed_out else "")
+    return Failure(kind, message, hint, links, stderr)
 
 
 def exception(

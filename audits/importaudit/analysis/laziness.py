@@ -66,7 +66,8 @@ def named_modules(tree: ast.Module, package: str) -> Iterator[str]:
             level = len(name) - len(name.lstrip("."))
             if name and all(part.isidentifier() for part in name[level:].split(".")):
                 yield absolute(name[level:], level, package)
-                yield f"{package}.{name[level:]}"
+                if not level:
+                    yield f"{package}.{name}"
 
 
 def absolute(name: str, level: int, package: str) -> str:

@@ -109,5 +109,7 @@ def describe(output: "Any", clocks: "tuple[int, int]", parent: int) -> None:
 def become_script(script: str, argv: "list[str]") -> None:
     """Make ``__main__`` and ``sys`` look as ``python SCRIPT ARGV`` makes them."""
     sys.argv[:] = [script, *argv]
-    sys.path[0] = script.rpartition("/")[0] or "."
-    sys.modules["__main__"].__dict__["__file__"] = script
+    from os.path import abspath, dirname, realpath  # loaded at start-up
+
+    sys.path[0] = dirname(realpath(script))
+    sys.modules["__main__"].__dict__["__file__"] = abspath(script)

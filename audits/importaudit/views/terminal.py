@@ -14,7 +14,7 @@ from importaudit.analysis import costs
 from importaudit.analysis.costs import Row
 from importaudit.analysis.distributions import MAIN
 from importaudit.analysis.graph import ROOT
-from importaudit.record import Cost, Failure, FirstUse, Link, Record, Run
+from importaudit.record import Cost, Failure, FirstUse, HotLine, Link, Record, Run
 
 WORDS = {
     "start": "interpreter start and site",
@@ -32,6 +32,9 @@ WORDS = {
     "threads": "other threads (CPU)",
     "children": "child processes (CPU)",
 }
+FIRST = "first imported at"
+WIDE = 80  # columns from which there is room for the last column of the tables
+WORTH_A_ROW = 20_000_000  # nanoseconds of a module's second hottest line
 LONGEST = 40  # lines of a failed target's stderr that are shown
 
 
@@ -49,7 +52,7 @@ def report(record: Record, width: int, top: int) -> list[RenderableType]:
     if record.processes and record.processes[0].events:
         run = record.runs[record.representative]
         graph = costs.graph_of(record)
-        parts.append(phases(record, run))
+        parts.append(phases(record, run, width))
         parts.append(
             rows("Distributions", costs.by_distribution(record, graph), record, width, top)
         )
@@ -112,22 +115,25 @@ def failure(problem: Failure) -> RenderableType:
     return Group(*parts, Text())
 
 
-def phases(record: Record, run: Run) -> RenderableType:
+def phases(record: Record, run: Run, width: int) -> RenderableType:
     """Wall and CPU time from exec to exit, and the rows that they consist of."""
     timed = [r for r in record.runs if r.kind == "timing"]
     table = grid("", "wall s", "on CPU", "runnable", "blocked", "share")
+    room = max(10, width - 46)
     for name, cost in run.rows.items():
-        table.add_row(WORDS[name], *figures(cost), share(cost.wall, run.wall))
+        table.add_row(right(WORDS[name], room), *figures(cost), share(cost.wall, run.wall))
     for name, cpu in run.apart.items():
         if cpu >= 5_000_000:
-            table.add_row(Text(WORDS[name], style="dim"), "", Text(seconds(cpu), style="dim"))
+            table.add_row(
+                Text(right(WORDS[name], room), style="dim"), "", Text(seconds(cpu), style="dim")
+            )
     total = Text()
     total.append("Wall ")
     total.append(f"{median(r.wall for r in timed) / 1e9:.2f} s", style="bold")
     total.append(f"{spread([r.wall for r in timed])}, CPU ")
     total.append(f"{median(r.cpu for r in timed) / 1e9:.2f} s", style="bold")
     total.append(f"{spread([r.cpu for r in timed])} from exec to exit; ")
-    total.append(f"{run.imports:,} imports, {run.modules:,} modules")
+    total.append(f"{number(run.imports, 'import')}, {number(run.modules, 'module')}")
     if len(timed) > 1:
         total.append(f". Below: run {record.representative + 1}, of median wall time.")
     return Group(total, Text(), table, Text())
@@ -139,22 +145,30 @@ def rows(title: str, found: Sequence[Row], record: Record, width: int, top: int)
     if not found:
         return Group()
     shown = found[:top]
-    table = grid(title, "self s", "exclusive", "cumulative", "below", "first imported at")
-    room = max(20, (width - 44) // 2)
-    for row in shown:
-        link = place(row.first, record) if row.first is not None else ""
-        table.add_row(
-            Text(middle(row.name, room)),
+    wide = width >= WIDE
+    columns = ["self s", "exclusive", "cumulative", "below"]
+    table = grid(title, *columns, *([FIRST] if wide else []))
+    links = [place(row.first, record) if row.first is not None else "" for row in shown]
+    names = [title, *(row.name for row in shown)]
+    name_room, link_room = fit(width - 41, names, [FIRST, *links] if wide else [])
+    for row, link in zip(shown, links, strict=True):
+        cells: list[RenderableType] = [
+            Text(middle(row.name, name_room)),
             seconds(row.own.wall),
             Text(seconds(row.exclusive), style="bold"),
             seconds(row.cumulative),
             f"{row.below:,}",
-            Text(left(link, room), style="dim"),
-        )
+        ]
+        if wide:
+            cells.append(Text(left(link, link_room), style="dim"))
+        table.add_row(*cells)
     rest = len(found) - len(shown)
     parts: list[RenderableType] = [table]
     if rest > 0:
         note = f"  … {rest:,} more: --top {len(found)}, or --json FILE for all"
+        parts.append(Text(note, style="dim"))
+    if not wide:
+        note = f"  from {WIDE} columns on: where each was first imported"
         parts.append(Text(note, style="dim"))
     return Group(*parts, Text())
 
@@ -174,17 +188,17 @@ def legend() -> RenderableType:
 
 def lines(record: Record, width: int) -> RenderableType:
     """The hottest lines of the module bodies of largest self time."""
-    table = grid("Hottest lines of the largest bodies", "sampled s", "")
-    previous = ""
-    room = max(20, (width - 12) // 2)
+    shown: list[HotLine] = []
     for line in record.lines:
-        if line.module == previous and line.sampled < 20_000_000:
-            continue
-        previous = line.module
-        where = place(Link(line.module, line.file, line.line), record)
-        table.add_row(
-            Text(left(where, room)), seconds(line.sampled), Text(right(line.source, room), "dim")
-        )
+        if not shown or line.module != shown[-1].module or line.sampled >= WORTH_A_ROW:
+            shown.append(line)
+    title = "Hottest lines"
+    places = [place(Link(line.module, line.file, line.line), record) for line in shown]
+    place_room, source_room = fit(width - 13, [title, *places], [line.source for line in shown])
+    table = grid(title, "sampled s", "")
+    for line, where in zip(shown, places, strict=True):
+        source = Text(right(line.source, source_room), "dim")
+        table.add_row(Text(left(where, place_room)), seconds(line.sampled), source)
     return Group(table, Text())
 
 
@@ -192,13 +206,13 @@ def first_use(found: FirstUse) -> RenderableType:
     """What the target puts off, as a sentence."""
     names = ", ".join(found.known[:3]) + (", …" if len(found.known) > 3 else "")
     count = len(found.known)
-    text = f"The target is lazy itself: it names {count} module{'s' if count != 1 else ''} that it"
+    text = f"The target is lazy itself: it names {number(count, 'module')} that it"
     text += f" has not loaded ({names}). "
     if len(found.failed) == count:
         text += "Importing them failed here, so what first use would add is not known."
     else:
         text += (
-            f"Importing them as well loads {found.modules:,} modules more and takes"
+            f"Importing them as well loads {number(found.modules, 'module')} more and takes"
             f" {found.wall / 1e9:.1f} s more, {found.cpu / 1e9:.1f} of CPU (one run)."
         )
         if found.failed:
@@ -211,18 +225,18 @@ def remarks(record: Record) -> list[str]:
     found = list(record.notes)
     children = record.processes[1:]
     if children:
-        imports = sum(len(c.events) for c in children)
+        imports = sum(event.number > 0 for child in children for event in child.events)
         pids = ", ".join(f"{c.pid} ({c.started_by})" for c in children[:5])
         more = f" and {len(children) - 5} more" if len(children) > 5 else ""
         found.append(
-            f"{len(children)} child process{'es' if len(children) > 1 else ''} with"
-            f" {imports:,} imports recorded apart: {pids}{more}"
+            f"{number(len(children), 'child process', 'child processes')} with"
+            f" {number(imports, 'import')} recorded apart: {pids}{more}"
         )
     if record.processes and record.processes[0].by_hand:
-        count = len(record.processes[0].by_hand)
-        found.append(f"{count:,} modules were put into sys.modules by hand, without an import")
+        count = number(len(record.processes[0].by_hand), "module")
+        found.append(f"{count} put into sys.modules by hand, without an import")
     if record.output_lines and record.failure is None:
-        found.append(f"the target printed {record.output_lines:,} lines")
+        found.append(f"the target printed {number(record.output_lines, 'line')}")
     return found
 
 
@@ -234,14 +248,22 @@ def grid(title: str, *columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column(Text(title, style="bold"), no_wrap=True, overflow="ellipsis")
     for column in columns:
-        text = column in ("first imported at", "")
-        table.add_column(column, justify="left" if text else "right", no_wrap=True)
+        text = column in (FIRST, "")
+        if text:
+            table.add_column(column, no_wrap=True)
+        else:  # a figure is shown whole or not at all
+            table.add_column(column, justify="right", no_wrap=True, min_width=max(6, len(column)))
     return table
 
 
 def seconds(nanoseconds: float) -> str:
     """Seconds with three decimals; what rounds to nothing has no sign."""
     return f"{round(nanoseconds / 1e9, 3) + 0.0:.3f}"
+
+
+def number(count: int, one: str, many: str = "") -> str:
+    """ "1 module", "2 modules"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def figures(cost: Cost) -> tuple[str, str, str, str]:
@@ -268,6 +290,15 @@ def place(link: Link, record: Record | None = None) -> str:
                 file = file[len(entry) + 1 :]
                 break
     return f"{file}:{link.line}" if file else ""
+
+
+def fit(room: int, first: Sequence[str], second: Sequence[str]) -> tuple[int, int]:
+    """How much of ROOM two columns of text get: half each, and what the other leaves over."""
+    one, two = (max(map(len, texts), default=0) for texts in (first, second))
+    half = room // 2
+    if two <= room - half:
+        return room - two, two
+    return min(one, half), room - min(one, half)
 
 
 def left(text: str, room: int) -> str:
