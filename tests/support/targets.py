@@ -36,6 +36,7 @@ class Traced:
     """A target that has run under the probe."""
 
     finished: Finished
+    detail: Traced | None = None  # the same in a detail run, which knows who asked
 
     @property
     def trace(self) -> Trace:
@@ -57,8 +58,8 @@ class Traced:
         return [event for event in self.process.events if event.module == module]
 
     def event(self, module: str) -> Event:
-        """The only import of MODULE."""
-        found = self.events(module)
+        """The only import of MODULE, not counting those that found it loaded."""
+        found = [event for event in self.events(module) if event.outcome != "present"]
         assert len(found) == 1, (module, found, self.finished.stderr)
         return found[0]
 
@@ -66,7 +67,7 @@ class Traced:
         return self.by_number[event.parent].module
 
     def place(self, event: Event) -> tuple[str, int]:
-        """File (its name only) and line that asked for EVENT."""
+        """File (its name only) and line that asked for EVENT, of a detail run."""
         file = event.file or self.by_number[event.parent].origin
         return os.path.basename(file), event.line  # noqa: PTH119
 

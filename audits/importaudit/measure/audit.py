@@ -99,7 +99,9 @@ def assemble(
     chosen = walls.index(median_low(walls))
     finished = timed[chosen][1]
     processes = build.processes(finished)
-    modules = {e.module: e.origin for e in processes[0].events}
+    # Imports that found their module loaded know no origin: those that do have the last word.
+    events = sorted(processes[0].events, key=lambda event: event.origin != "")
+    modules = {event.module: event.origin for event in events}
     modules |= dict.fromkeys(processes[0].by_hand, "")
     facts = interpreter_facts(finished.main)
     record = Record(

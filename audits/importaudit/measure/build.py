@@ -160,7 +160,8 @@ def three(values: Sequence[int]) -> list[int]:
 def edges(trace: Trace, modules: Iterable[str]) -> dict[str, list[Edge]]:
     """Who imports whom, from the statements that a detail run saw."""
     known = set(modules)
-    origins = {raw.name: raw.origin for raw in trace.events.values()}
+    # One that found its module loaded (3.10 takes the lock for these too) knows no origin.
+    origins = {raw.name: raw.origin for raw in trace.events.values() if raw.origin}
     found: dict[str, dict[str, Edge]] = defaultdict(dict)
     for statement in trace.statements:
         importer = name_of(trace, statement.number)

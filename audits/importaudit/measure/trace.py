@@ -8,8 +8,8 @@ what it is:
     F key value                                 a fact of the interpreter
     M name...                                   sys.modules before the target ran
     R thread wall cpu waited                    the main thread starts with the target's code
-    B number parent thread wall line name file  an import begins
-    E number outcome wall cells loader origin error message    and ends
+    B number parent thread name marks file line      an import begins
+    E number outcome marks loader origin error message    and ends
     T thread number                             a thread was still importing at the end
     N name...                                   sys.modules at the end
     C count count count                         collections, by generation
@@ -18,6 +18,9 @@ what it is:
     L number line ns                            samples of a line of that import's body
     I number name package names file line count an import statement, run during that import
     X wall process-cpu thread-cpu               the last record
+
+Marks are what ``probe.clock`` takes, three integers each (see ``replay``). The code that asked
+for an import, FILE and LINE, is known in a detail run only.
 
 A trace may end anywhere: the process crashed, was killed, or left by ``os._exit``.
 """
@@ -29,7 +32,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from importaudit.measure import wire
-from importaudit.record import PHASES, Cost
+from importaudit.measure.replay import BODY, Clock
+from importaudit.record import Cost
 
 FORMAT_VERSION = 1
 
@@ -41,10 +45,10 @@ class RawEvent:
     number: int
     parent: int
     thread: int
-    start: int
-    line: int
     name: str
-    file: str
+    file: str = ""
+    line: int = 0
+    start: int = 0
     end: int = 0
     outcome: str = "running"
     phases: dict[str, Cost] = field(default_factory=dict)
@@ -89,6 +93,7 @@ class Trace:
     samples: list[tuple[int, int, int]] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
     malformed: int = 0
+    clocks_of: dict[int, Clock] = field(default_factory=dict)  # by thread
 
 
 def parse(data: bytes) -> Trace:
@@ -142,26 +147,28 @@ def read_fact(trace: Trace, key: str, value: str) -> None:
 
 def read_root(trace: Trace, thread: int, wall: int, cpu: int, waited: int) -> None:
     trace.root = (thread, wall, cpu, waited)
-    trace.events[0] = RawEvent(0, -1, thread, wall, 0, "__main__", "")
+    root = trace.events[0] = RawEvent(0, -1, thread, "__main__", start=wall)
+    clock = trace.clocks_of[thread] = Clock()
+    clock.begin(root.phases, wall, cpu, BODY)
 
 
 def read_begin(
-    trace: Trace, number: int, parent: int, thread: int, wall: int, line: int, name: str, file: str
-) -> None:
-    trace.events[number] = RawEvent(number, parent, thread, wall, line, name, file)
+    trace: Trace, number: int, parent: int, thread: int, name: str, marks: list[int], file: str,
+    line: int,
+) -> None:  # fmt: skip
+    event = RawEvent(number, parent, thread, name, file, line)
+    clock = trace.clocks_of.setdefault(thread, Clock())
+    event.start = clock.replay(marks, event.phases)
+    trace.events[number] = event
 
 
 def read_end(
-    trace: Trace, number: int, outcome: str, end: int, cells: list[int], loader: str, origin: str,
+    trace: Trace, number: int, outcome: str, marks: list[int], loader: str, origin: str,
     error: str, message: str,
 ) -> None:  # fmt: skip
     event = trace.events[number]
-    event.phases = {
-        phase: Cost(*cells[i : i + 3])
-        for i, phase in zip(range(0, len(cells), 3), PHASES, strict=True)
-        if any(cells[i : i + 3])
-    }
-    event.outcome, event.end, event.loader, event.origin = outcome, end, loader, origin
+    event.end = trace.clocks_of[event.thread].replay(marks, None)
+    event.outcome, event.loader, event.origin = outcome, loader, origin
     event.error, event.message = error, message
 
 
@@ -173,8 +180,8 @@ READERS: dict[str, tuple[str, Callable[..., None]]] = {
     "P": ("iiii", read_process),
     "F": ("ss", read_fact),
     "R": ("iiii", read_root),
-    "B": ("iiiiiss", read_begin),
-    "E": ("isilssss", read_end),
+    "B": ("iiislsi", read_begin),
+    "E": ("islssss", read_end),
     "I": ("issssii", lambda trace, *fields: trace.statements.append(Statement(*fields))),
     "M": ("s*", lambda trace, *names: trace.before.extend(names)),
     "N": ("s*", lambda trace, *names: trace.after.extend(names)),

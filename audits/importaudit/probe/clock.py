@@ -1,11 +1,16 @@
 """The clocks: which thread spends its time on which phase of which import.
 
-Each thread that imports has one *current cell*: the phase of the import that
-it is in. ``switch`` closes the interval since the last switch into that cell and opens the
-next, so the cells of a thread add up to its wall time exactly, and nothing is a remainder.
-A cell is three integers, in nanoseconds: wall, CPU of this thread, and runnable but not running
-(the second field of /proc/thread-self/schedstat; read only after an interval in which the
-thread was off the processor for longer than GAP).
+Each thread that imports is in one phase of one import at any moment. A *mark* says that from
+now on it is in another: the number of the phase, wall and CPU clock, in nanoseconds. Marks are
+all that is taken; the host adds up what lies between them, so that every moment belongs to one
+cell and nothing is a remainder. Marks wait in the thread's log for the next record.
+
+Runnable but not running (the second field of /proc/thread-self/schedstat) is read where an
+import begins or ends, and only when the thread was off the processor for longer than GAP since
+the last such point: a system call and a parse less, nearly always.
+
+Cost matters more than looks here and in the tracer: this code runs thousands of times, each
+time in cold processor caches.
 """
 
 import os
@@ -16,23 +21,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Offsets of the phases in the cells of an event; the order is that of the E lines.
-IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN, GC, BODY, PROBE = range(0, 27, 3)
-EMPTY = [0] * 27
+# What a mark says: a phase, in the order of importaudit.record.PHASES, or
+IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN, GC, BODY, PROBE = range(9)
+BEGIN = 9  # an import begins here, or
+END = 10  # ends here, or
+WAITED = 11  # so many nanoseconds were spent waiting for a processor, up to the next mark
 GAP = 20_000  # nanoseconds
 
 
 class Event:
     """One import: from taking the module's lock to releasing it."""
 
-    __slots__ = ("cells", "ended", "name", "number", "phase", "ran", "sought", "spec", "upper")
+    __slots__ = ("ended", "name", "number", "phase", "ran", "sought", "spec", "upper")
 
     def __init__(self, name: str, number: int, upper: "Event | None", phase: int) -> None:
         self.name = name
         self.number = number
         self.upper = upper  # the import that was running in this thread, and
         self.phase = phase  # the phase it was in
-        self.cells = EMPTY[:]
         self.spec: Any = None
         self.sought = False  # looked for by a finder: not merely waited for
         self.ran = False  # its body has started
@@ -40,20 +46,24 @@ class Event:
 
 
 class Thread:
-    """A thread that is importing: its open imports and its current cell."""
+    """A thread that is importing: its open imports, its phase, and the marks not yet written."""
 
-    __slots__ = ("before_gc", "cells", "cpu", "descriptor", "event", "ident", "phase", "wall",
+    __slots__ = ("before_gc", "cpu", "descriptor", "event", "ident", "log", "phase", "wall",
                  "waited")  # fmt: skip
 
     def __init__(self, event: Event) -> None:
         self.ident = get_ident()
         self.event = event
-        self.cells = event.cells
+        self.log: list[int] = []
         self.phase = IMPORT
         self.before_gc = IMPORT
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin to measure here: a new thread, or the one that goes on in a forked child."""
         self.descriptor = open_schedstat()
         self.waited = 0
-        self.waited = off_processor(self)
+        off_processor(self)
         self.cpu = thread_time_ns()
         self.wall = perf_counter_ns()
 
@@ -99,21 +109,28 @@ def off_processor(thread: Thread) -> int:
     return waited
 
 
-def switch(thread: Thread, phase: int) -> None:
-    """Close the running interval into the current cell and make PHASE the current one."""
-    cpu = thread_time_ns()
+def mark(thread: Thread, phase: int) -> None:
+    """From now on THREAD is in PHASE."""
+    thread.phase = phase
+    thread.log += (phase, perf_counter_ns(), thread_time_ns())
+
+
+def border(thread: Thread, what: int, phase: int) -> "list[int]":
+    """Mark that an import begins or ends, with THREAD in PHASE after it; returns the log so far.
+
+    The log is replaced, not cleared: a collection may add marks at any moment.
+    """
     wall = perf_counter_ns()
-    took = wall - thread.wall
-    ran = cpu - thread.cpu
-    cells = thread.cells
-    cell = thread.phase
-    cells[cell] += took
-    cells[cell + 1] += ran
-    if took - ran > GAP:
-        cells[cell + 2] += off_processor(thread)
+    cpu = thread_time_ns()
+    log = thread.log
+    thread.log = []
+    if wall - thread.wall - cpu + thread.cpu > GAP:
+        log += (WAITED, off_processor(thread), 0)
+    log += (what, wall, cpu)
     thread.wall = wall
     thread.cpu = cpu
     thread.phase = phase
+    return log
 
 
 def close_quietly(descriptor: int) -> None:

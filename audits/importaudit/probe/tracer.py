@@ -21,7 +21,7 @@ import gc
 import sys
 from _frozen_importlib import BuiltinImporter, FrozenImporter
 from _thread import get_ident
-from time import perf_counter_ns, sleep, thread_time_ns
+from time import perf_counter_ns, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
     # In the guest these names are put here by `start.load`: nothing is imported there.
     from importaudit.probe.clock import (
+        BEGIN,
         BODY,
         COMPILE,
         DLOPEN,
-        EMPTY,
+        END,
         FIND,
         GC,
         IMPORT,
@@ -42,10 +43,10 @@ if TYPE_CHECKING:
         UNMARSHAL,
         Event,
         Thread,
+        border,
         close_quietly,
+        mark,
         off_processor,
-        open_schedstat,
-        switch,
     )
 
 PATIENCE = 1.0  # seconds that threads get to finish their imports after the main thread
@@ -65,7 +66,7 @@ tracing = False
 
 
 def begin(name: str, frame: "FrameType | None") -> Event:
-    """Open the import of NAME, asked for by the code at FRAME."""
+    """Open the import of NAME, asked for by the code at FRAME, which is known in a detail run."""
     ident = get_ident()
     thread = threads.get(ident)
     if thread is None:
@@ -76,19 +77,20 @@ def begin(name: str, frame: "FrameType | None") -> Event:
         upper = thread.event
         above = upper.number
         event = Event(name, numbers(), upper, thread.phase)
-        switch(thread, IMPORT)
-        thread.event = event
-        thread.cells = event.cells
-    began = thread.wall  # now: a collection below moves it on
-    # The code that asked, past the import system's own frames and importlib.import_module.
+    log = border(thread, BEGIN, IMPORT)
+    thread.event = event
+    file, line = asking(frame) if frame is not None else ("", 0)
+    output.put("B", event.number, above, ident, name, log, file, line)
+    return event
+
+
+def asking(frame: "FrameType | None") -> "tuple[str, int]":
+    """The code that asked, past the import system's own frames and importlib.import_module."""
     while frame is not None and frame.f_globals.get("__name__") in IMPORT_SYSTEM:
         frame = frame.f_back
-    file, line = "", 0
-    if frame is not None:
-        file = frame.f_code.co_filename
-        line = frame.f_lineno or 0
-    output.put("B", event.number, above, ident, began, line, name, file)
-    return event
+    if frame is None:
+        return "", 0
+    return frame.f_code.co_filename, frame.f_lineno or 0
 
 
 def end(event: Event, kind: "type[BaseException] | None", value: "BaseException | None") -> None:
@@ -109,8 +111,7 @@ def end(event: Event, kind: "type[BaseException] | None", value: "BaseException 
 
 
 def close(thread: Thread, event: Event, outcome: str, error: str, text: str) -> None:
-    switch(thread, PROBE)
-    ended = thread.wall
+    log = border(thread, END, PROBE)
     event.ended = True
     spec, event.spec = event.spec, None
     loader = origin = ""
@@ -121,15 +122,14 @@ def close(thread: Thread, event: Event, outcome: str, error: str, text: str) -> 
             origin = ""
     if detail is not None and tracing:
         detail.after(event)
-    output.put("E", event.number, outcome, ended, event.cells, loader, origin, error, text)
+    output.put("E", event.number, outcome, log, loader, origin, error, text)
     upper = event.upper
     if upper is None:
         del threads[thread.ident]
         close_quietly(thread.descriptor)
         return
     thread.event = upper
-    thread.cells = upper.cells
-    switch(thread, event.phase)
+    mark(thread, event.phase)
 
 
 def message(value: "BaseException | None") -> str:
@@ -145,7 +145,9 @@ class Lock(original_lock):  # type: ignore[misc,valid-type]
     """``_ModuleLockManager``: importlib holds it from before finding a module to after its body."""
 
     def __enter__(self) -> None:
-        self._event = event = begin(self._name, sys._getframe(1)) if tracing else None
+        self._event = event = (
+            begin(self._name, sys._getframe(1) if detail else None) if tracing else None
+        )
         try:
             original_enter(self)
         except BaseException as error:  # _DeadlockError: __exit__ will not be called
@@ -174,7 +176,7 @@ class Call:
     phase: int
 
     def __del__(self) -> None:
-        switch(self.thread, self.phase)
+        mark(self.thread, self.phase)
 
 
 class HandCall:
@@ -193,7 +195,7 @@ def call(thread: Thread, original: "Any", phase: int) -> "Any":
     made.__call__ = original
     made.thread = thread
     made.phase = thread.phase
-    switch(thread, phase)
+    mark(thread, phase)
     return made
 
 
@@ -208,7 +210,7 @@ class Before:
         if phase == FIND:
             thread.event.sought = True
         if thread.phase in STEPS:
-            switch(thread, phase)
+            mark(thread, phase)
             return hook.original
         return call(thread, hook.original, phase)
 
@@ -241,7 +243,7 @@ class BeforeFramesRemoved:
             thread.event.ran = True
         elif thread.phase not in STEPS:
             return call(thread, hook.original, phase)
-        switch(thread, phase)
+        mark(thread, phase)
         return hook.original
 
 
@@ -267,7 +269,7 @@ class Method:
         if instance is None or thread is None:
             return bound
         if thread.phase in STEPS:  # the call follows at once
-            switch(thread, self.phase)
+            mark(thread, self.phase)
             return bound
         return Hook(bound, self.phase)
 
@@ -288,14 +290,14 @@ def execute_by_hand(helper: "Any", frame: "FrameType") -> "Any":
         spec = module.__dict__.get("__spec__")
     except (AttributeError, KeyError):
         return helper
-    event = begin(name, frame.f_back)
+    event = begin(name, frame.f_back if detail else None)
     event.ran = True
     if isinstance(spec, bootstrap.ModuleSpec):
         event.spec = spec
     made: Any = HandCall()
     made.__call__ = helper
     made.event = event
-    switch(threads[get_ident()], BODY)
+    mark(threads[get_ident()], BODY)
     return made
 
 
@@ -313,7 +315,7 @@ def init_module_attrs(spec: "Any", module: "Any", *, override: bool = False) -> 
             event.spec = spec
             execute = getattr(type(spec.loader), "exec_module", None)
             if id(getattr(execute, "__code__", None)) not in KNOWN:
-                switch(thread, BODY)
+                mark(thread, BODY)
     return result
 
 
@@ -324,9 +326,9 @@ def on_collection(phase: str, info: "dict[str, int]") -> None:
         collections[info["generation"]] += 1
         if thread is not None:
             thread.before_gc = thread.phase
-            switch(thread, GC)
+            mark(thread, GC)
     elif thread is not None and thread.phase == GC:
-        switch(thread, thread.before_gc)
+        mark(thread, thread.before_gc)
 
 
 # --- putting it in place -----------------------------------------------------------------
@@ -404,16 +406,15 @@ def finish(kind: "type[BaseException] | None", value: "BaseException | None") ->
     while root.upper is not None:
         close(thread, root, "abandoned", "", "")
         root = thread.event
-    switch(thread, PROBE)
+    mark(thread, PROBE)
     deadline = perf_counter_ns() + int(PATIENCE * 1e9)
     while len(threads) > 1 and perf_counter_ns() < deadline:
         sleep(0.005)
     tracing = False
     outcome = "loaded" if kind is None else "failed"
     error = "" if kind is None else kind.__qualname__
-    switch(thread, PROBE)
-    ended = thread.wall
-    output.put("E", 0, outcome, ended, root.cells, "", "", error, message(value))
+    log = border(thread, END, PROBE)
+    output.put("E", 0, outcome, log, "", "", error, message(value))
     for other in list(threads.values()):
         if other is not thread:
             output.put("T", other.ident, other.event.number)
@@ -433,21 +434,19 @@ def restart_in_child() -> None:
     if thread is None or not tracing:
         return
     threads[thread.ident] = thread
+    close_quietly(thread.descriptor)
+    thread.restart()
+    thread.log = []
+    line: list[Event] = []
     event: Event | None = thread.event
-    line = []
     while event is not None:
-        event.cells[:] = EMPTY
         line.append(event)
         event = event.upper
-    close_quietly(thread.descriptor)
-    thread.descriptor = open_schedstat()
-    thread.waited = 0
-    off_processor(thread)
-    thread.cpu = thread_time_ns()
-    thread.wall = perf_counter_ns()
     for event in reversed(line):
-        upper = event.upper.number if event.upper is not None else 0
         if event.number:
-            output.put("B", event.number, upper, thread.ident, thread.wall, 0, event.name, "")
+            above = event.upper.number if event.upper is not None else 0
+            log = [BEGIN, thread.wall, thread.cpu]
+            output.put("B", event.number, above, thread.ident, event.name, log, "", 0)
         else:
             output.put("R", thread.ident, thread.wall, thread.cpu, thread.waited)
+    mark(thread, thread.phase)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from statistics import median
 
@@ -32,6 +33,9 @@ WORDS = {
     "threads": "other threads (CPU)",
     "children": "child processes (CPU)",
 }
+# What must not reach a terminal: escape sequences as a whole, and other control characters.
+ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)")
+CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd") | {9: " "}
 FIRST = "first imported at"
 WIDE = 80  # columns from which there is room for the last column of the tables
 WORTH_A_ROW = 20_000_000  # nanoseconds of a module's second hottest line
@@ -62,7 +66,7 @@ def report(record: Record, width: int, top: int) -> list[RenderableType]:
         parts.append(lines(record, width))
     if record.first_use is not None:
         parts.append(first_use(record.first_use))
-    parts += [Text(f"Note: {note}.", style="yellow") for note in remarks(record)]
+    parts += [Text(f"Note: {' '.join(visible(note))}.", style="yellow") for note in remarks(record)]
     return parts
 
 
@@ -73,10 +77,11 @@ def heading(record: Record) -> RenderableType:
     """What was audited, with what, and the facts of the environment that change the answer."""
     python = record.interpreter
     text = Text()
-    text.append(record.target, style="bold")
-    text.append(f"\n{python.executable or 'unknown interpreter'}", style="dim")
+    text.append("\n".join(visible(record.target)), style="bold")
+    executable = " ".join(visible(python.executable)) or "unknown interpreter"
+    text.append(f"\n{executable}", style="dim")
     text.append(f"  Python {python.version.split()[0] if python.version else '?'}", style="dim")
-    text.append(f"\n{' · '.join(circumstances(record))}", style="dim")
+    text.append(f"\n{' '.join(visible(' · '.join(circumstances(record))))}", style="dim")
     return Group(text, Text())
 
 
@@ -96,14 +101,15 @@ def circumstances(record: Record) -> list[str]:
 
 def failure(problem: Failure) -> RenderableType:
     """What went wrong: the message, the chain to it, and the target's own words."""
-    parts: list[RenderableType] = [Text(f"Failed: {problem.message}", style="bold red")]
+    message = "\n".join(visible(f"Failed: {problem.message}"))
+    parts: list[RenderableType] = [Text(message, style="bold red")]
     for depth, link in enumerate(problem.chain):
         step = Text("  " * depth + "└ " if depth else "  ")
-        step.append(link.module, style="bold")
+        step.append(" ".join(visible(link.module)), style="bold")
         step.append(f"  {place(link)}", style="dim")
         parts.append(step)
-    if problem.stderr.strip():
-        said = problem.stderr.rstrip().splitlines()
+    said = visible(problem.stderr.rstrip())
+    if any(said):
         parts.append(Text("The target's own output:", style="bold"))
         if len(said) > LONGEST:
             parts.append(
@@ -111,7 +117,7 @@ def failure(problem: Failure) -> RenderableType:
             )
         parts.append(Text("\n".join(f"  {line}" for line in said[-LONGEST:])))
     if problem.hint:
-        parts.append(Text(f"Next: {problem.hint}", style="cyan"))
+        parts.append(Text(f"Next: {' '.join(visible(problem.hint))}", style="cyan"))
     return Group(*parts, Text())
 
 
@@ -153,7 +159,7 @@ def rows(title: str, found: Sequence[Row], record: Record, width: int, top: int)
     name_room, link_room = fit(width - 41, names, [FIRST, *links] if wide else [])
     for row, link in zip(shown, links, strict=True):
         cells: list[RenderableType] = [
-            Text(middle(row.name, name_room)),
+            Text(middle(" ".join(visible(row.name)), name_room)),
             seconds(row.own.wall),
             Text(seconds(row.exclusive), style="bold"),
             seconds(row.cumulative),
@@ -197,14 +203,14 @@ def lines(record: Record, width: int) -> RenderableType:
     place_room, source_room = fit(width - 13, [title, *places], [line.source for line in shown])
     table = grid(title, "sampled s", "")
     for line, where in zip(shown, places, strict=True):
-        source = Text(right(line.source, source_room), "dim")
+        source = Text(right(" ".join(visible(line.source)), source_room), "dim")
         table.add_row(Text(left(where, place_room)), seconds(line.sampled), source)
     return Group(table, Text())
 
 
 def first_use(found: FirstUse) -> RenderableType:
     """What the target puts off, as a sentence."""
-    names = ", ".join(found.known[:3]) + (", …" if len(found.known) > 3 else "")
+    names = " ".join(visible(", ".join(found.known[:3]))) + (", …" if len(found.known) > 3 else "")
     count = len(found.known)
     text = f"The target is lazy itself: it names {number(count, 'module')} that it"
     text += f" has not loaded ({names}). "
@@ -289,7 +295,7 @@ def place(link: Link, record: Record | None = None) -> str:
             if entry and file.startswith(entry + os.sep):
                 file = file[len(entry) + 1 :]
                 break
-    return f"{file}:{link.line}" if file else ""
+    return f"{' '.join(visible(file))}:{link.line}" if file else ""
 
 
 def fit(room: int, first: Sequence[str], second: Sequence[str]) -> tuple[int, int]:
@@ -299,6 +305,11 @@ def fit(room: int, first: Sequence[str], second: Sequence[str]) -> tuple[int, in
     if two <= room - half:
         return room - two, two
     return min(one, half), room - min(one, half)
+
+
+def visible(text: str) -> list[str]:
+    """The lines of TEXT, which anybody may have written, without what would steer a terminal."""
+    return [line.translate(CONTROLS) for line in ESCAPES.sub("", text).split("\n")]
 
 
 def left(text: str, room: int) -> str:
