@@ -50,24 +50,21 @@ def perform(plan: Plan, listener: Listener) -> Record:
     interpreter.ask(plan.python)
     load = os.getloadavg()[0]
     listener.planned(plan)
-    timed: list[tuple[Run, Finished]] = []
-    detail: Finished | None = None
+    done: list[tuple[Run, Finished]] = []
     failure: Failure | None = None
     for number, kind in enumerate(plan.kinds):
         listener.started(kind, number + 1, len(plan.kinds))
         finished = launch.run(
             plan.python, plan.target, detail=kind == "detail", timeout=plan.timeout
         )
-        run = build.run(kind, finished)
-        listener.ended(run)
+        if done:
+            build.locate(finished.main, done[0][1].main)
+        done.append((build.run(kind, finished), finished))
+        listener.ended(done[-1][0])
         failure = diagnose(plan, finished)
-        if kind == "detail":
-            detail = finished
-        else:
-            timed.append((run, finished))
         if failure is not None:
             break
-    return assemble(plan, timed, detail, failure, load, listener)
+    return assemble(plan, done, failure, load, listener)
 
 
 def diagnose(plan: Plan, finished: Finished) -> Failure | None:
@@ -88,16 +85,14 @@ def diagnose(plan: Plan, finished: Finished) -> Failure | None:
 
 def assemble(
     plan: Plan,
-    timed: Sequence[tuple[Run, Finished]],
-    detail: Finished | None,
+    done: Sequence[tuple[Run, Finished]],
     failure: Failure | None,
     load: float,
     listener: Listener,
 ) -> Record:
-    """The Record of what was run."""
-    walls = [run.wall for run, _ in timed]
-    chosen = walls.index(median_low(walls))
-    finished = timed[chosen][1]
+    """The Record of the runs DONE, the detail run first."""
+    chosen = representative([run for run, _ in done], failure)
+    finished, detail = done[chosen][1], done[0][1]
     processes = build.processes(finished)
     # Imports that found their module loaded know no origin: those that do have the last word.
     events = sorted(processes[0].events, key=lambda event: event.origin != "")
@@ -113,22 +108,28 @@ def assemble(
         modules=list(plan.target.modules),
         interpreter=facts,
         environment=environment(os.environ, facts, load),
-        runs=[run for run, _ in timed],
+        runs=[run for run, _ in done],
         representative=chosen,
         processes=processes,
-        spreads=build.spreads([build.process(f.main, f.spawned) for _, f in timed]),
+        spreads=build.spreads([build.process(f.main, f.spawned) for _, f in done[1:]]),
         distributions=group(modules, finished.main, facts),
         failure=failure,
-        notes=notes(timed, detail),
+        notes=notes([finished for _, finished in done]),
         output_lines=finished.stdout.count("\n") + finished.stderr.count("\n"),
     )
-    if detail is not None:
-        record.runs.append(build.run("detail", detail))
-        record.edges = build.edges(detail.main, modules)
-        record.lines = hottest(build.hot_lines(detail.main), processes[0])
+    record.edges = build.edges(detail.main, modules)
+    record.lines = hottest(build.hot_lines(detail.main), processes[0])
     if failure is None and plan.target.modules:
         record.first_use = first_use(plan, record, modules, listener)
     return record
+
+
+def representative(runs: Sequence[Run], failure: Failure | None) -> int:
+    """Index of the run to show: the one that failed, or the timing run of median wall time."""
+    if failure is not None:
+        return len(runs) - 1
+    walls = [run.wall for run in runs]
+    return walls.index(median_low(walls[1:]), 1)
 
 
 def interpreter_facts(trace: Trace) -> Interpreter:
@@ -241,15 +242,14 @@ def first_use(
     )
 
 
-def notes(timed: Sequence[tuple[Run, Finished]], detail: Finished | None) -> list[str]:
+def notes(done: Sequence[Finished]) -> list[str]:
     """What could not be measured, in words."""
     found = []
-    traces = [f.main for _, f in timed] + ([detail.main] if detail else [])
-    lost = sum(t.malformed for t in traces)
+    lost = sum(finished.main.malformed for finished in done)
     if lost:
-        found.append(f"{lost} lines of the traces were cut off or unreadable")
-    if any(f.waited is None for _, f in timed):
+        found.append(f"{lost} records of the traces were cut off or unreadable")
+    if any(finished.waited is None for finished in done):
         found.append("no scheduler statistics here: runnable time is counted as blocked")
-    if any(t.running for t in traces):
+    if any(finished.main.running for finished in done):
         found.append("a thread was still importing when the main thread was done")
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -50,6 +50,21 @@ def event(raw: RawEvent, trace: Trace, epoch: int) -> Event:
         error=raw.error,
         message=raw.message,
     )
+
+
+def locate(trace: Trace, detail: Trace) -> None:
+    """Give the imports of TRACE the asking code that the same imports of DETAIL have."""
+    known: dict[tuple[str, int], RawEvent] = {}
+    seen: Counter[str] = Counter()
+    for raw in detail.events.values():
+        known[raw.name, seen[raw.name]] = raw
+        seen[raw.name] += 1
+    seen.clear()
+    for raw in trace.events.values():
+        twin = known.get((raw.name, seen[raw.name]))
+        seen[raw.name] += 1
+        if twin is not None and not raw.file:
+            raw.file, raw.line = twin.file, twin.line
 
 
 def process(trace: Trace, epoch: int) -> Process:

@@ -123,7 +123,7 @@ def failure(problem: Failure) -> RenderableType:
 
 def phases(record: Record, run: Run, width: int) -> RenderableType:
     """Wall and CPU time from exec to exit, and the rows that they consist of."""
-    timed = [r for r in record.runs if r.kind == "timing"]
+    timed = [r for r in record.runs if r.kind == "timing"] or [run]
     table = grid("", "wall s", "on CPU", "runnable", "blocked", "share")
     room = max(10, width - 46)
     for name, cost in run.rows.items():
@@ -141,7 +141,9 @@ def phases(record: Record, run: Run, width: int) -> RenderableType:
     total.append(f"{spread([r.cpu for r in timed])} from exec to exit; ")
     total.append(f"{number(run.imports, 'import')}, {number(run.modules, 'module')}")
     if len(timed) > 1:
-        total.append(f". Below: run {record.representative + 1}, of median wall time.")
+        total.append(". Below: the run of median wall time.")
+    elif run.kind == "detail":
+        total.append(". Below: the detail run, which costs more than a timing run.")
     return Group(total, Text(), table, Text())
 
 
