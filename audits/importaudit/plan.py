@@ -27,7 +27,8 @@ class Target:
         """What follows the probe on its line."""
         if self.script is not None:  # tracebacks name it in full, as under plain Python
             file = str(self.script.absolute())
-            return f'exec(compile(open({file!r},"rb").read(),{file!r},"exec"))'
+            read = f'(lambda f:(f.read(),f.close())[0])(open({file!r},"rb"))'
+            return f'exec(compile({read},{file!r},"exec"))'
         if self.code is not None:
             return f'exec(compile({self.code!r},"<string>","exec"))'
         return "import " + ", ".join(self.modules)

@@ -10,6 +10,7 @@ import random
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -47,6 +48,33 @@ def interleave(
     return samples
 
 
+def side_by_side(
+    arms: Mapping[str, Callable[[], Sample]], pairs: int, warm_up: int = 1
+) -> dict[str, list[Sample]]:
+    """Run two arms at the same moment, each on a processor of its own, PAIRS times.
+
+    A shared machine is slow for seconds and minutes at a time: what runs at the same moment
+    meets the same neighbours. The processors are swapped from one pair to the next, so that a
+    slower one is no arm's fault.
+    """
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    assert len(processors) == len(arms) == 2
+    samples: dict[str, list[Sample]] = {name: [] for name in arms}
+
+    def one(processor: int, arm: Callable[[], Sample]) -> Sample:
+        os.sched_setaffinity(0, {processor})  # of this thread, and so of what it spawns
+        return arm()
+
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(warm_up + pairs):
+            found = list(pool.map(one, processors, arms.values()))
+            processors.reverse()
+            if number >= warm_up:
+                for name, sample in zip(arms, found, strict=True):
+                    samples[name].append(sample)
+    return samples
+
+
 def ratio_interval(
     ours: Sequence[float], theirs: Sequence[float], level: float = 0.95, rounds: int = 10_000
 ) -> tuple[float, float, float]:
@@ -62,9 +90,7 @@ def ratio_interval(
 def spawn(command: Sequence[str], cwd: Path | None = None) -> Sample:
     """Wall and CPU seconds of COMMAND, from before it is spawned to after it is reaped."""
     began = time.perf_counter()
-    child = subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    child = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     took = time.perf_counter() - began
     child.returncode = os.waitstatus_to_exitcode(status)

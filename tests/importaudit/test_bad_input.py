@@ -12,11 +12,12 @@ import venv
 from pathlib import Path
 
 import pytest
-from importaudit import record as records
-from importaudit.record import Failure, Record
 from support.command import Done, audit, importaudit
 from support.records import tiny
 from support.targets import write_tree
+
+from importaudit import record as records
+from importaudit.record import Failure, Record
 
 OURS = Path(sys.executable)
 
@@ -159,7 +160,7 @@ def test_any_exception_is_named_with_the_module(root: Path, body: str, message: 
     assert failure is not None
     assert (done.code, failure.kind, failure.message.split("\n  ")[0]) == (3, "exception", message)
     assert "Traceback" not in done.err
-    assert "Failed: " + message.split(":")[0].split(",")[0] in done.out
+    assert "Failed: " + message.split(":", maxsplit=1)[0].split(",", maxsplit=1)[0] in done.out
     if body != "def f(:":
         assert "ahead" in loaded(done.record)
 
@@ -260,9 +261,7 @@ def test_a_hang_ends_with_the_timeout_and_shows_where(root: Path) -> None:
 
     assert 1.5 < time.monotonic() - began < 20
     assert failure.kind == "timeout"
-    assert failure.message == (
-        "the target had not finished after 1.5 s, while importing hangs"
-    )
+    assert failure.message == ("the target had not finished after 1.5 s, while importing hangs")
     assert [(link.module, link.line) for link in failure.chain] == [("outer", 1), ("hangs", 2)]
     assert (done.record.runs[0].timed_out, len(done.record.runs)) == (True, 1)
     assert "json" in loaded(done.record)
@@ -421,9 +420,7 @@ def test_a_path_that_is_no_unicode_is_spelled_out(tmp_path: Path) -> None:
     root = tmp_path / os.fsdecode(b"latin-\xe9")
     write_tree(root, {"plain.py": "import json"})
     file = tmp_path / "record.json"
-    done = importaudit(
-        "--json", file, "--code", "import plain", cwd=tmp_path, PYTHONPATH=str(root)
-    )
+    done = importaudit("--json", file, "--code", "import plain", cwd=tmp_path, PYTHONPATH=str(root))
     record = records.read(file)
 
     assert (done.code, record.failure) == (0, None)
@@ -596,7 +593,9 @@ def with_disks(
         folder.mkdir(exist_ok=True)
     mounts = "".join(f"mount -t tmpfs -o {options} none {f}\n" for f, options in disks.items())
     listing = cwd.parent / "listing"
-    script = f'set -e\n{mounts}set +e\n"$@"\ncode=$?\nls -A {next(iter(disks))} >{listing}\nexit $code'
+    script = (
+        f'set -e\n{mounts}set +e\n"$@"\ncode=$?\nls -A {next(iter(disks))} >{listing}\nexit $code'
+    )
     done = subprocess.run(
         [*in_namespace, "sh", "-c", script, "sh", OURS, "-m", "importaudit", "--runs", "1", *words],
         cwd=cwd,

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from importaudit import cli, errors
-from importaudit import record as records
-from importaudit.errors import AuditError
 from support.command import COMMAND, audit, importaudit
 from support.records import tiny
 from support.targets import write_tree
+
+from importaudit import cli, errors
+from importaudit import record as records
+from importaudit.errors import AuditError
 
 OURS = sys.executable
 ESCAPE = "\x1b"
@@ -206,9 +207,9 @@ def test_the_report_goes_to_stdout_and_progress_to_stderr(root: Path) -> None:
     assert done.out.startswith("colorsys\n")
     assert done.err.splitlines()[0].startswith("Auditing colorsys under ")
     assert [line.split(":")[0].strip() for line in done.err.splitlines()[1:]] == [
-        "timing run 1 of 3",
+        "detail run 1 of 3",
         "timing run 2 of 3",
-        "detail run 3 of 3",
+        "timing run 3 of 3",
     ]
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import click
 import msgspec
 import pytest
+from support.targets import write_tree
+
 from importaudit.analysis.distributions import (
     MAIN,
     STDLIB,
@@ -18,7 +20,6 @@ from importaudit.analysis.distributions import (
     assign,
     version_text,
 )
-from support.targets import write_tree
 
 
 def install(site: Path, name: str, *files: str, **more: str) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.targets import write_tree
+
 from importaudit.analysis import failures
 from importaudit.record import Event, Failure
-from support.targets import write_tree
 
 
 def event(number: int, parent: int, module: str, outcome: str = "loaded", **more: Any) -> Event:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from importaudit.analysis.graph import EXACT, ROOT, ImportGraph
 
 FLAT = list("abcdefgh")
@@ -95,9 +96,7 @@ def test_the_exclusive_cost_of_a_set_is_what_goes_away_with_it(
 ) -> None:
     costs, edges = case
 
-    assert ImportGraph.build(costs, edges).exclusive_of(deleted) == goes_away(
-        costs, edges, deleted
-    )
+    assert ImportGraph.build(costs, edges).exclusive_of(deleted) == goes_away(costs, edges, deleted)
 
 
 def test_a_module_that_two_import_belongs_to_neither() -> None:

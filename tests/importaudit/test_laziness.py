@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from importaudit.analysis.laziness import LARGEST, known_not_loaded
 from support.targets import write_tree
+
+from importaudit.analysis.laziness import LARGEST, known_not_loaded
 
 GETATTR = "def __getattr__(name):\n    raise AttributeError(name)\n"
 

@@ -15,6 +15,8 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.records import tiny
+
 from importaudit import record as records
 from importaudit.errors import OutputError, RecordError
 from importaudit.record import (
@@ -33,7 +35,6 @@ from importaudit.record import (
     Run,
     Spread,
 )
-from support.records import tiny
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 PARTS: list[type[Any]] = [
@@ -262,9 +263,9 @@ def test_what_is_no_record_of_this_version_is_refused(
 
 
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="cannot read .*: Is a directory"):
+    with pytest.raises(RecordError, match=r"cannot read .*: Is a directory"):
         records.read(tmp_path)
-    with pytest.raises(RecordError, match="cannot read .*: No such file"):
+    with pytest.raises(RecordError, match=r"cannot read .*: No such file"):
         records.read(tmp_path / "missing.json")
 
 

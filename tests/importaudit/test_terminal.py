@@ -8,6 +8,9 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
+from support.records import tiny
+
 from importaudit.record import (
     Cost,
     Edge,
@@ -24,8 +27,6 @@ from importaudit.record import (
     Spread,
 )
 from importaudit.views import terminal
-from rich.console import Console
-from support.records import tiny
 
 MS = 1_000_000
 SITE = "/srv/lib/python3.11/site-packages"
@@ -78,8 +79,8 @@ def example() -> Record:
         ),
         environment=Environment({"PYTHONDONTWRITEBYTECODE": "1"}, "overlay", 1, 1.25, "x86_64",
                                 "6.1"),
-        runs=[slower, run, faster, Run("detail", 2000 * MS, 1900 * MS, {}, {}, 5, 4, 0)],
-        representative=1,
+        runs=[Run("detail", 2000 * MS, 1900 * MS, {}, {}, 5, 4, 0), slower, run, faster],
+        representative=2,
         processes=[
             Process(7, events=events, by_hand=["made"], finished=True),
             Process(8, parent=7, started_by="fork", events=events[:2], finished=True),
@@ -137,7 +138,7 @@ PYTHONDONTWRITEBYTECODE=1 · optimised (-OO) · overlay file system · 1 process
 bytecode not written (-B)
 
 Wall 0.98 s (0.95 to 1.23, 3 runs), CPU 0.94 s (0.90 to 1.10, 3 runs) from exec to exit; 5 imports,
-4 modules. Below: run 2, of median wall time.
+4 modules. Below: the run of median wall time.
 
                             wall s  on CPU  runnable  blocked   share
 interpreter start and site   0.030   0.028     0.001    0.001   3.1 %

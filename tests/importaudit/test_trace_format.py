@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.targets import trace as audit
+from support.targets import write_tree
+
 from importaudit.measure import trace as reader
 from importaudit.measure import wire
 from importaudit.measure.launch import PROBE
 from importaudit.record import PHASES
-from support.targets import trace as audit
-from support.targets import write_tree
 
 OUTPUT: dict[str, Any] = runpy.run_path(str(PROBE / "output.py"))
 # Any text that a guest may write, lone surrogates included.
@@ -154,7 +155,7 @@ def test_a_trace_cut_anywhere_gives_what_was_whole(data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(whole)))
     trace = reader.parse(whole[:cut])
 
-    ends = starts(whole)[1:] + [len(whole)]
+    ends = [*starts(whole)[1:], len(whole)]
     complete = [record for record, end in zip(wire.records(whole), ends, strict=True) if end <= cut]
     assert len(trace.events) == sum(record[0] in ("B", "R") for record in complete)
     assert trace.malformed == (cut not in {0, *ends})

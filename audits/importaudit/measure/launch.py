@@ -24,8 +24,8 @@ PROBE = Path(__file__).parent.parent / "probe"
 # The `-c` argument: evaluated to a context manager around CODE, on the one line that the
 # target's own code begins on, leaving no name behind. %r is the configuration, %s CODE.
 LINE = (
-    "with(lambda k,c,d:exec(compile(open(c['folder']+'/start.py','rb').read(),"
-    "c['folder']+'/start.py','exec'),d)or d['start'](k,c))"
+    "with(lambda k,c,d:(lambda f:exec(compile(f.read(),f.name,'exec'),d)or f.close())"
+    "(open(c['folder']+'/start.py','rb'))or d['start'](k,c))"
     "((lambda t:(t.perf_counter_ns(),t.thread_time_ns()))(__import__('time')),"
     "%r,{'__name__':'importaudit.probe.start'}):%s"
 )
@@ -74,6 +74,7 @@ def run(
             "detail": detail,
             "script": str(target.script) if target.script is not None else None,
             "argv": list(target.argv),
+            "statement": target.statement,
             "line": LINE,
         }
         code = LINE % (config, target.statement)
@@ -81,8 +82,6 @@ def run(
         finished = execute(
             command, folder, timeout, os.environ if environment is None else environment
         )
-        # 3.13 shows the source line of `-c` in tracebacks: show the target's part of it.
-        finished.stderr = finished.stderr.replace(code, target.statement)
         finished.traces = [read(path) for path in sorted(folder.glob("trace.*"))]
         return finished
 

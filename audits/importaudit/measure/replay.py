@@ -32,8 +32,8 @@ class Clock:
     waited: int = 0
     off: list[tuple[Cells, str, int]] = field(default_factory=list)  # since BEGIN or END
 
-    def replay(self, marks: Sequence[int], begins: Cells | None) -> int:
-        """Follow MARKS, one of which begins the import with the cells BEGINS, or ends one.
+    def replay(self, marks: Sequence[int], cells: Cells) -> int:
+        """Follow MARKS, one of which begins or ends the import with CELLS.
 
         Returns when that was. Raises ValueError when the marks are not of such a kind.
         """
@@ -42,16 +42,18 @@ class Clock:
             if what == WAITED:
                 self.waited += wall
                 continue
+            if not 0 <= what < WAITED:
+                raise ValueError(what)
             self.close(wall, cpu)
             if what < len(PHASES):
                 self.phase = what
                 continue
             self.share()
             when = wall
-            if begins is not None:
-                self.begin(begins, wall, cpu, IMPORT)
+            if what == BEGIN:
+                self.begin(cells, wall, cpu, IMPORT)
             else:
-                self.end()
+                self.end(cells)
         return when
 
     def begin(self, cells: Cells, wall: int, cpu: int, phase: int) -> None:
@@ -59,10 +61,10 @@ class Clock:
         self.open.append(cells)
         self.wall, self.cpu, self.phase = wall, cpu, phase
 
-    def end(self) -> None:
-        """Leave the innermost import."""
-        if self.open:
-            self.open.pop()
+    def end(self, cells: Cells) -> None:
+        """Leave the import with CELLS, and any in it that an exception has cut short."""
+        while self.open and self.open.pop() is not cells:
+            pass
         self.phase = PROBE
 
     def close(self, wall: int, cpu: int) -> None:

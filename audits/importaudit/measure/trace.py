@@ -167,7 +167,7 @@ def read_end(
     error: str, message: str,
 ) -> None:  # fmt: skip
     event = trace.events[number]
-    event.end = trace.clocks_of[event.thread].replay(marks, None)
+    event.end = trace.clocks_of[event.thread].replay(marks, event.phases)
     event.outcome, event.loader, event.origin = outcome, loader, origin
     event.error, event.message = error, message
 

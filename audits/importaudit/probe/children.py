@@ -64,5 +64,6 @@ def rewrite(arguments: "Any", executables: "Any", config: "dict[str, Any]") -> "
 
 def command_line(config: "dict[str, Any]", parent: int, code: str) -> str:
     """The ``-c`` argument that runs CODE under the probe."""
-    child = dict(config, parent=parent, script=None, detail=False)
-    return str(config["line"] % (child, 'exec(compile(%r,"<string>","exec"))' % code))
+    statement = 'exec(compile(%r,"<string>","exec"))' % code
+    child = dict(config, parent=parent, script=None, detail=False, statement=statement)
+    return str(config["line"] % (child, statement))

@@ -26,7 +26,10 @@ class Observe:
     """What ``Observer.__call__`` is: a descriptor that runs at the call, as in the tracer."""
 
     def __get__(self, observer: "Any", owner: "Any" = None) -> "Any":
-        observer.note(sys._getframe(1))
+        try:
+            observer.note(sys._getframe(1))
+        except ValueError:  # C code imports, and no Python code has called it
+            pass
         return observer.original
 
 
@@ -54,6 +57,7 @@ class Detail:
         self.calls: dict[tuple[int, str, str], list[Any]] = {}
         self.samples: dict[tuple[int, int], int] = {}
         self.known: set[str] = set()
+        self.decoder = Decoder()
         self.by_hand: list[tuple[str, int]] = []
         self.sampling = True
 
@@ -137,7 +141,7 @@ class Detail:
             last = now
 
     def write(self, output: "Any") -> None:
-        """Resolve and write everything; the target is done, so imports are ours to make."""
+        """Resolve and write everything."""
         self.sampling = False
         for name, number in self.by_hand:
             output.put("H", number, name)
@@ -145,9 +149,8 @@ class Detail:
             output.put("L", number, line, took)
         for (number, name, package), (count, file, line) in self.calls.items():
             output.put("I", number, name, package, "", file, line, count)
-        decoder = Decoder()
         for (_, offset, number), (count, code, package) in self.sites.items():
-            found = decoder.decode(code, offset)
+            found = self.decoder.decode(code, offset)
             if found is not None:
                 name, names, line = found
                 file = code.co_filename

@@ -2,10 +2,10 @@
 
 A record is copied into the mapping, which costs no system call and is on the host's side at once:
 a process that crashes, is killed or calls ``os._exit`` leaves everything behind. No descriptor
-stays open, so the target gets the numbers that it would get without us, and nothing that it
-closes or redirects is ours. Space is reserved before it is used (``posix_fallocate``), since
-touching a page that a full disk cannot back would kill the target; when there is none, records
-are dropped, and the host sees that the closing one is missing.
+is needed for that, so nothing that the target closes or redirects is ours. Space is reserved
+before it is used (``posix_fallocate``), since touching a page that a full disk cannot back would
+kill the target; when there is none, records are dropped, and the host sees that the closing one
+is missing.
 
 A record is a tuple of strings, integers and lists of integers, as ``marshal`` writes it in its
 version 2, which has been the same since Python 2.5: a tenth of the cost of formatting text.
@@ -14,6 +14,7 @@ Where the interpreter has no ``mmap``, each record is appended to the file by it
 """
 
 import os
+import sys
 from marshal import dumps
 
 try:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SEGMENT = 1 << 24  # bytes of address space mapped at a time, about 40,000 imports
+TAKEN = 500  # descriptors that are left to the target
 RESERVE = 1 << 20  # bytes of storage reserved at a time
 
 
@@ -46,6 +48,29 @@ def encode(fields: "tuple[Any, ...]") -> bytes:
         return dumps(fields, 2)
     except ValueError:  # of a type that marshal does not know
         return dumps(plain(fields), 2)
+
+
+def map_segment(descriptor: int, offset: int) -> "Any":
+    """Map a segment of the file; the target's descriptors get the numbers they get without us.
+
+    Before 3.13 a mapping keeps a descriptor of its own, the lowest that is free. So that it is
+    one that the target has no use for, the lower ones are taken meanwhile.
+    """
+    if sys.version_info >= (3, 13):
+        return mmap(descriptor, SEGMENT, offset=offset, trackfd=False)
+    taken: list[int] = []
+    try:
+        while len(taken) < TAKEN:
+            taken.append(os.dup(descriptor))
+    except OSError:  # the limit is lower than that
+        for number in taken[-2:]:
+            os.close(number)
+        del taken[-2:]
+    try:
+        return mmap(descriptor, SEGMENT, offset=offset)
+    finally:
+        for number in taken:
+            os.close(number)
 
 
 class Output:
@@ -97,7 +122,7 @@ class Output:
             if self.map is not None:
                 self.base += SEGMENT
             os.ftruncate(descriptor, self.base + SEGMENT)
-            self.map = mmap(descriptor, SEGMENT, offset=self.base)
+            self.map = map_segment(descriptor, self.base)
             self.position = self.reserved = 0
         reserved = min(SEGMENT, max(self.position + size, self.reserved + RESERVE))
         os.posix_fallocate(descriptor, self.base + self.reserved, reserved - self.reserved)

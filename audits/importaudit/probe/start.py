@@ -11,7 +11,9 @@ executed into private dictionaries and leave no trace in ``sys.modules``.
 ``start(clocks, config)``
     clocks   (perf_counter_ns, thread_time_ns) taken by that line before this file was read
     config   dict: "folder" (where this file is), "prefix" (trace files are PREFIX.PID),
-             "detail" (bool: take edges and samples), "script" (path or None), "argv" (of it)
+             "detail" (bool: take edges and samples), "script" (path or None), "argv" (of it),
+             "statement" (the target's code, which the line ends with), "line" (its pattern, to
+             start children with)
 
 Files written: PREFIX.PID, one for each process that is followed, appended record by record so
 that whatever happens to the process, what was known until then is on disk. Nothing else is written,
@@ -51,12 +53,13 @@ class Audit:
         self.tracer = load(folder, "tracer", load(folder, "clock"))
         self.children = load(folder, "children")
         self.detail = load(folder, "detail")["Detail"]() if config["detail"] else None
-        # Builtin modules that only we have asked for (gc): the target finds none of them loaded.
+        # Modules that only we have asked for (gc, mmap): the target finds none of them loaded.
         for name in set(sys.modules) - present:
             del sys.modules[name]
 
     def __enter__(self) -> None:
         describe(self.output, self.clocks, self.config.get("parent", 0))
+        show(self.config["statement"])
         script = self.config.get("script")
         if script is not None:
             become_script(script, self.config["argv"])
@@ -71,9 +74,12 @@ class Audit:
         value: "BaseException | None",
         trace: "TracebackType | None",
     ) -> None:
-        self.tracer["finish"](kind, value)
-        if self.detail is not None:
-            self.detail.write(self.output)
+        try:
+            self.tracer["finish"](kind, value)
+            if self.detail is not None:
+                self.detail.write(self.output)
+        except Exception:  # not the target's fault; the host misses the closing record
+            return
         # The thread's clock is read first: it is never ahead of the process's.
         wall, thread_cpu = perf_counter_ns(), thread_time_ns()
         self.output.put("X", wall, process_time_ns(), thread_cpu)
@@ -104,6 +110,24 @@ def describe(output: "Any", clocks: "tuple[int, int]", parent: int) -> None:
         output.put("F", key, value)
     for entry in sys.path:
         output.put("F", "path", entry)
+
+
+def show(statement: str) -> None:
+    """Make STATEMENT what tracebacks show of the line of ``-c``, which they do since 3.13.
+
+    It stays in its column, where the positions in the code point to.
+    """
+    linecache = sys.modules.get("linecache")
+    for cache in ("cache", "_interactive_cache"):  # 3.13, 3.14
+        for entry in getattr(linecache, cache, {}).values():
+            lines = entry[2] if len(entry) == 4 else ()
+            if (
+                len(lines) == 1
+                and lines[0].startswith("with(")
+                and lines[0].endswith(statement + "\n")
+            ):
+                before = lines[0][: -len(statement) - 1].encode("utf-8", "surrogatepass")
+                lines[0] = " " * len(before) + statement + "\n"
 
 
 def become_script(script: str, argv: "list[str]") -> None:

@@ -78,9 +78,9 @@ def begin(name: str, frame: "FrameType | None") -> Event:
         above = upper.number
         event = Event(name, numbers(), upper, thread.phase)
     log = border(thread, BEGIN, IMPORT)
-    thread.event = event
     file, line = asking(frame) if frame is not None else ("", 0)
     output.put("B", event.number, above, ident, name, log, file, line)
+    thread.event = event  # last: an exception above (a signal's, the stack's end) undoes nothing
     return event
 
 
