@@ -135,10 +135,16 @@ class Detail:
                     continue
                 while frame is not None and not is_body(frame.f_code):
                     frame = frame.f_back
-                if frame is not None:
+                # The innermost body is another's while an extension module initialises itself.
+                if frame is not None and self.owns(thread.event, frame.f_code):
                     key = (thread.event.number, frame.f_lineno)
                     self.samples[key] = self.samples.get(key, 0) + now - last
             last = now
+
+    @staticmethod
+    def owns(event: "Any", code: "CodeType") -> bool:
+        """Whether CODE is the body of EVENT's module; the root's is whatever it is."""
+        return event.number == 0 or code.co_filename == getattr(event.spec, "origin", None)
 
     def write(self, output: "Any") -> None:
         """Resolve and write everything."""

@@ -119,8 +119,9 @@ def show(statement: str) -> None:
     """
     linecache = sys.modules.get("linecache")
     for cache in ("cache", "_interactive_cache"):  # 3.13, 3.14
-        for entry in getattr(linecache, cache, {}).values():
-            lines = entry[2] if len(entry) == 4 else ()
+        entries: Any = getattr(linecache, cache, {})
+        for entry in entries.values():
+            lines: Any = entry[2] if len(entry) == 4 else ()
             if (
                 len(lines) == 1
                 and lines[0].startswith("with(")
