@@ -63,8 +63,8 @@ class Clock:
 
     def end(self, cells: Cells) -> None:
         """Leave the import with CELLS, and any in it that an exception has cut short."""
-        while self.open and self.open.pop() is not cells:
-            pass
+        while any(one is cells for one in self.open):
+            self.open.pop()
         self.phase = PROBE
 
     def close(self, wall: int, cpu: int) -> None:

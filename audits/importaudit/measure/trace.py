@@ -167,7 +167,10 @@ def read_end(
     error: str, message: str,
 ) -> None:  # fmt: skip
     event = trace.events[number]
-    event.end = trace.clocks_of[event.thread].replay(marks, event.phases)
+    when = trace.clocks_of[event.thread].replay(marks, event.phases)
+    if event.end:  # said again, since a signal's exception came between this and the next step
+        return
+    event.end = when
     event.outcome, event.loader, event.origin = outcome, loader, origin
     event.error, event.message = error, message
 

@@ -39,10 +39,19 @@ def follow(tracer: "dict[str, Any]", output: "Any", config: "dict[str, Any]") ->
         if "subprocess" in sys.modules:  # it has taken the function over by name
             sys.modules["subprocess"].__dict__["_fork_exec"] = fork_exec
 
-    if "_posixsubprocess" in sys.modules:
-        patch(sys.modules["_posixsubprocess"])
-    else:
-        tracer["on_load"]["_posixsubprocess"] = patch
+    def patch_spawn(_: "Any") -> None:  # which subprocess prefers since 3.13
+        original = os.posix_spawn
+
+        def posix_spawn(path: "Any", arguments: "Any", *rest: "Any", **options: "Any") -> int:
+            return original(path, rewrite(arguments, [path], config), *rest, **options)
+
+        os.posix_spawn = posix_spawn
+
+    for name, act in (("_posixsubprocess", patch), ("subprocess", patch_spawn)):
+        if name in sys.modules:
+            act(sys.modules[name])
+        else:
+            tracer["on_load"][name] = act
 
 
 def rewrite(arguments: "Any", executables: "Any", config: "dict[str, Any]") -> "Any":

@@ -98,8 +98,11 @@ def end(event: Event, kind: "type[BaseException] | None", value: "BaseException 
     thread = threads.get(get_ident())
     if thread is None or event.ended:
         return
-    while not thread.event.ended and thread.event is not event and thread.event.upper is not None:
-        close(thread, thread.event, "abandoned", "", "")
+    while thread.event is not event and thread.event.upper is not None:
+        if thread.event.ended:
+            thread.event = thread.event.upper
+        else:
+            close(thread, thread.event, "abandoned", "", "")
     if thread.event is not event:
         return
     if kind is None:
@@ -112,7 +115,6 @@ def end(event: Event, kind: "type[BaseException] | None", value: "BaseException 
 
 def close(thread: Thread, event: Event, outcome: str, error: str, text: str) -> None:
     log = border(thread, END, PROBE)
-    event.ended = True
     spec, event.spec = event.spec, None
     loader = origin = ""
     if spec is not None:
@@ -123,6 +125,7 @@ def close(thread: Thread, event: Event, outcome: str, error: str, text: str) -> 
     if detail is not None and tracing:
         detail.after(event)
     output.put("E", event.number, outcome, log, loader, origin, error, text)
+    event.ended = True
     upper = event.upper
     if upper is None:
         del threads[thread.ident]
@@ -404,8 +407,9 @@ def finish(kind: "type[BaseException] | None", value: "BaseException | None") ->
         return
     root = thread.event
     while root.upper is not None:
-        close(thread, root, "abandoned", "", "")
-        root = thread.event
+        if not root.ended:
+            close(thread, root, "abandoned", "", "")
+        root = thread.event = root.upper
     mark(thread, PROBE)
     deadline = perf_counter_ns() + int(PATIENCE * 1e9)
     while len(threads) > 1 and perf_counter_ns() < deadline:
