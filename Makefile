@@ -40,8 +40,8 @@ types: .venv/stamp  ## mypy, strict; the guest code also as its oldest interpret
 	$(BIN)/mypy --python-version 3.10 -p importaudit.probe
 
 bench: .venv/stamp  ## measure this project's own speed
-	$(PYTEST) tests/bench -o python_files='bench_*.py' -o python_functions='bench_*' -s --timeout 0
-	$(BIN)/python scripts/figures.py
+	$(PYTEST) tests/bench -o python_files='bench_*.py' -o python_functions='bench_*' -s --timeout 0; \
+		status=$$?; $(BIN)/python scripts/figures.py; exit $$status
 
 # What this machine's pip is configured to (mirrors, local wheels) must not end up in a lock;
 # only the certificates it trusts stay. pip-compile resolves for the Python it runs on: the lock
