@@ -19,7 +19,8 @@ Files written: PREFIX.PID, one for each process that is followed, appended recor
 that whatever happens to the process, what was known until then is on disk. Nothing else is written,
 nothing goes to stdout or stderr. The records are described in ``importaudit.measure.trace``.
 
-Runs on CPython 3.10 to 3.15. Uses only modules that the interpreter has loaded before ``site``.
+Written for CPython 3.10 to 3.15. What it needs beyond the modules that the interpreter loads at
+start-up (gc, mmap; opcode in a detail run) is taken out of ``sys.modules`` before the target runs.
 """
 
 import sys
