@@ -1,0 +1,113 @@
+"""``importaudit MODULE``: the audit itself."""
+
+from __future__ import annotations
+
+import keyword
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from importaudit.cli.output import check_writable, show_record, write
+from importaudit.errors import UsageError
+
+if TYPE_CHECKING:
+    from importaudit.plan import Target
+
+FINE, TARGET = 0, 3  # exit codes: see importaudit.cli
+
+EPILOG = """\b
+Examples:
+  importaudit torch
+  importaudit --python /srv/venv sglang.multimodal_gen --json sglang.json
+  importaudit --code "import numpy; numpy.zeros(3)"
+  importaudit --script train.py -- --epochs 1
+\b
+Other commands (a module of such a name is reached after --: importaudit -- show):
+  importaudit show RECORD    print the report of a Record again
+  importaudit schema         print the JSON Schema of a Record
+"""
+
+
+@click.command(
+    name="importaudit", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.argument("targets", metavar="MODULE…", nargs=-1)
+@click.option("--python", metavar="PATH", help="Interpreter or virtualenv to audit [default: the"
+              " active virtualenv's, else our own].")  # fmt: skip
+@click.option("--code", metavar="STRING", help="Audit this code in place of modules.")
+@click.option("--script", metavar="FILE", type=click.Path(path_type=Path),
+              help="Audit a script; MODULE… are its arguments.")  # fmt: skip
+@click.option("--runs", metavar="N", type=click.IntRange(1), default=3, show_default=True,
+              help="Timing runs; one detail run comes on top.")  # fmt: skip
+@click.option("--timeout", metavar="S", type=click.FloatRange(0, min_open=True),
+              help="Seconds for each run [default: none].")  # fmt: skip
+@click.option("--json", "json_file", metavar="FILE", type=click.Path(path_type=Path),
+              help="Write the Record to FILE (- for stdout, without the report).")  # fmt: skip
+@click.option("--top", metavar="N", type=click.IntRange(1), default=15, show_default=True,
+              help="Rows of each table.")  # fmt: skip
+@click.version_option(package_name="importaudit", prog_name="importaudit")
+def audit(
+    targets: tuple[str, ...],
+    python: str | None,
+    code: str | None,
+    script: Path | None,
+    runs: int,
+    timeout: float | None,
+    json_file: Path | None,
+    top: int,
+) -> int:
+    """Say where the time of importing MODULE goes.
+
+    Runs the import in fresh processes of the target's interpreter, sees every import of theirs,
+    and shows which modules, distributions and phases the seconds go to.
+    """
+    from importaudit.measure import interpreter
+    from importaudit.measure.audit import perform
+    from importaudit.plan import Plan
+    from importaudit.views.progress import Progress
+
+    check_writable(json_file)
+    target = make_target(targets, code, script)
+    plan = Plan(interpreter.find(python, os.environ), target, runs, timeout)
+    record = perform(plan, Progress())
+    written = write(record, json_file)
+    if json_file != Path("-"):
+        show_record(record, top)
+    if written is not None:
+        raise written
+    return FINE if record.failure is None else TARGET
+
+
+def make_target(targets: tuple[str, ...], code: str | None, script: Path | None) -> Target:
+    """The target of the command line; raises UsageError for what cannot be one."""
+    from importaudit.plan import Target
+
+    if code is not None and script is not None:
+        raise UsageError("--code and --script exclude each other")
+    if script is not None:
+        if not script.is_file():
+            raise UsageError(f"no script at {script}")
+        return Target(script=script, argv=targets)
+    if code is not None:
+        if targets:
+            raise UsageError("--code takes the place of MODULE; give one of them")
+        return Target(code=code)
+    if not targets:
+        raise UsageError("nothing to audit", "name a module: importaudit MODULE, or see --help")
+    for name in targets:
+        check_name(name)
+    return Target(modules=targets)
+
+
+def check_name(name: str) -> None:
+    """Refuse what an import statement cannot name."""
+    if name.endswith(".py") or "/" in name:
+        raise UsageError(f"{name!r} is a file, not a module", f"importaudit --script {name}")
+    parts = name.split(".")
+    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in parts):
+        raise UsageError(
+            f"{name!r} is not a module name",
+            f"importaudit --code \"import importlib; importlib.import_module('{name}')\"",
+        )

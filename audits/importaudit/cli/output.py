@@ -1,0 +1,79 @@
+"""Writing and showing results: what the commands have in common."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from importaudit.errors import AuditError, OutputError, UsageError
+
+if TYPE_CHECKING:
+    from importaudit.record import Record
+
+WIDE = 120  # columns where the output is no terminal and COLUMNS is not set
+
+
+def check_writable(path: Path | None) -> None:
+    """Find out before minutes of measuring that the result cannot be written."""
+    if path is None or path == Path("-"):
+        return
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder", "name a file: --json FILE")
+    if path.exists() and not path.is_file():  # a device or a pipe
+        return
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"cannot write {path}: no folder {path.parent} that is writable")
+
+
+def write(record: Record, path: Path | None) -> AuditError | None:
+    """Write RECORD where it was asked for; a failure is returned, so the report still shows."""
+    from importaudit import record as records
+
+    if path is None:
+        return None
+    if path == Path("-"):
+        import msgspec
+
+        with reader_may_leave():
+            click.echo(msgspec.json.encode(record))
+        return None
+    try:
+        records.write(record, path)
+    except OutputError as error:
+        return error
+    return None
+
+
+def show_record(record: Record, top: int) -> None:
+    """Print the report, as wide as the terminal."""
+    import rich.console
+
+    from importaudit.views import terminal
+
+    class Console(rich.console.Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack our "…"
+        sys.stdout.reconfigure(errors="replace")
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+    console = Console(width=wide, highlight=False, markup=False, emoji=False)
+    with reader_may_leave():
+        terminal.show(record, console, top)
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """For writing to stdout: who reads it may stop early (``| head``) and want no more."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes it once more at exit

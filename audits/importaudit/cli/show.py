@@ -1,0 +1,50 @@
+"""``importaudit show`` and ``importaudit schema``: Records that are there already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from importaudit.cli.output import reader_may_leave, show_record, write
+
+
+@click.command(name="importaudit show")
+@click.argument("path", metavar="RECORD", type=click.Path(path_type=Path))
+@click.option("--top", metavar="N", type=click.IntRange(1), default=15, show_default=True,
+              help="Rows of each table.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the Record instead of the report.")
+def show(path: Path, top: int, as_json: bool) -> int:
+    """Print the report of a Record.
+
+    \b
+    Example:
+      importaudit show sglang.json --top 40
+    """
+    from importaudit import record as records
+
+    record = records.read(path)
+    if as_json:
+        write(record, Path("-"))
+    else:
+        show_record(record, top)
+    return 0
+
+
+@click.command(name="importaudit schema")
+@click.option("--json", is_flag=True, expose_value=False, help="The same: a schema is JSON.")
+def schema() -> int:
+    """Print the JSON Schema of a Record.
+
+    \b
+    Example:
+      importaudit schema > record.schema.json
+    """
+    import msgspec
+
+    from importaudit import record as records
+
+    text = msgspec.json.format(msgspec.json.encode(records.schema()), indent=2)
+    with reader_may_leave():
+        click.echo(text)
+    return 0
