@@ -18,7 +18,7 @@ import msgspec
 from importaudit.errors import OutputError, RecordError
 
 FORMAT = "importaudit-record"
-VERSION = 1
+VERSION = 2
 
 # The phases of an import, in the order of the cells in a trace.
 PHASES = ("import", "find", "read", "unmarshal", "compile", "dlopen", "gc", "body", "probe")
@@ -88,7 +88,7 @@ class Process(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
 class Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """One execution of the target, as the parent's clock saw it."""
 
-    kind: str  # timing, detail, first-use
+    kind: str  # timing, detail, first-use, no-gc
     wall: int  # from exec to exit
     cpu: int  # user and system, of the process and the children that it waited for
     rows: dict[str, Cost]  # what the wall time consists of; adds up to it
@@ -97,6 +97,22 @@ class Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     modules: int
     exit: int  # exit status; negative: the signal
     timed_out: bool = False
+    state: str = ""  # name of the State that it ran in
+    disk: int = 0  # bytes read from disk
+    faults: int = 0  # major page faults
+    files: int = 0  # sources, bytecode and extension modules that the import system opened
+    compiled: int = 0  # modules that were compiled from source
+
+
+class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """A state of the machine that the target was run in; its runs carry its name."""
+
+    name: str  # "cold as-shipped": the two below
+    cache: str  # page cache of the files that the chain opens: warm or cold
+    bytecode: str  # as-shipped, complete (overlaid), none
+    bytes: int = 0  # of those files that were in the page cache before, median of the runs
+    evicted: int = 0  # of these, how many were not any more when the run began
+    lower_bound: str = ""  # why a cold run may be slower still than measured, if it may
 
 
 class Edge(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -193,6 +209,7 @@ class Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     runs: list[Run]
     representative: int  # index of the run whose events follow: the one of median wall time
     processes: list[Process]
+    states: list[State] = []  # in the order of the report
     spreads: dict[str, Spread] = {}
     edges: dict[str, list[Edge]] = {}  # by the module whose body was running
     lines: list[HotLine] = []
