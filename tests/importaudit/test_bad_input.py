@@ -17,7 +17,7 @@ from support.records import tiny
 from support.targets import write_tree
 
 from importaudit import record as records
-from importaudit.record import Failure, Record
+from importaudit.record import VERSION, Failure, Record
 
 OURS = Path(sys.executable)
 
@@ -540,13 +540,13 @@ def test_a_record_that_cannot_be_shown(root: Path) -> None:
     write_tree(root, {"text.json": "hello", "other.json": "{}"})
     records.write(tiny(), root / "newer.json")
     newer = (root / "newer.json").read_text()
-    (root / "newer.json").write_text(newer.replace('"version":1', '"version":7', 1))
+    (root / "newer.json").write_text(newer.replace(f'"version":{VERSION}', '"version":99', 1))
     expected = {
         "missing.json": "cannot read missing.json: No such file or directory",
         ".": "cannot read .: Is a directory",
         "text.json": "text.json is not a Record",
         "other.json": "other.json is not a Record: its format is not 'importaudit-record'",
-        "newer.json": "newer.json has Record version 7; this importaudit reads 1",
+        "newer.json": f"newer.json has Record version 99; this importaudit reads {VERSION}",
     }
     for name, problem in expected.items():
         assert problem in refused(importaudit("show", name, cwd=root))
@@ -633,7 +633,7 @@ def test_a_place_that_is_read_only(in_namespace: list[str], root: Path) -> None:
     assert left == ""
 
 
-@pytest.mark.parametrize("size", ["16k", "1536k"])
+@pytest.mark.parametrize("size", ["256k", "1536k"])
 def test_a_trace_without_space_is_a_failure_and_never_a_small_import(
     in_namespace: list[str], root: Path, size: str
 ) -> None:
@@ -648,6 +648,17 @@ def test_a_trace_without_space_is_a_failure_and_never_a_small_import(
     assert done.code == 3, done
     assert "Failed: " in done.out
     assert "no space for the trace" in " ".join(done.out.split())
+    assert left == ""
+
+
+def test_no_space_for_the_probe_itself(in_namespace: list[str], root: Path) -> None:
+    disk = root.parent / "disk"
+    disks = {disk: "size=16k", Path("/dev/shm"): "size=16k"}
+    done, left = with_disks(in_namespace, disks, "json", cwd=root)
+
+    assert (done.code, done.out) == (1, "")
+    assert "no place for the probe's bytecode: No space left on device" in done.err
+    assert "next: " in done.err
     assert left == ""
 
 

@@ -19,16 +19,17 @@ from hypothesis import strategies as st
 from support.targets import trace as audit
 from support.targets import write_tree
 
+from importaudit.measure import replay, wire
 from importaudit.measure import trace as reader
-from importaudit.measure import wire
-from importaudit.measure.launch import PROBE
+from importaudit.measure.guest import PROBE
 from importaudit.record import PHASES
 
 OUTPUT: dict[str, Any] = runpy.run_path(str(PROBE / "output.py"))
+CLOCK: dict[str, Any] = runpy.run_path(str(PROBE / "clock.py"))
 # Any text that a guest may write, lone surrogates included.
 TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\0\n\ud800")))
 INTEGER = st.one_of(st.integers(), st.integers(-(2**31) - 2, 2**31 + 2))
-VALUES = st.one_of(TEXT, INTEGER, st.lists(INTEGER))
+VALUES = st.one_of(TEXT, INTEGER)
 
 
 @cache
@@ -64,6 +65,27 @@ def trace_of(root: Path) -> bytes:
     return data
 
 
+def record(*fields: Any) -> bytes:
+    """A record that is no mark, as `Output.put` writes it."""
+    payload = OUTPUT["encode"](fields)
+    return bytes(wire.HEAD.pack(replay.RECORD, len(payload), 0, 0) + payload)
+
+
+def mark(what: int, wall: int = 0, *, key: int = 1, payload: bytes = b"") -> bytes:
+    """A mark of the thread KEY."""
+    return wire.HEAD.pack(key << wire.KIND_BITS | what, len(payload), wall, wall) + payload
+
+
+def border(what: int, number: int, said: str = "", wall: int = 0) -> bytes:
+    """A mark where an import begins or ends."""
+    return mark(what, wall, payload=wire.NUMBER.pack(number) + said.encode())
+
+
+def records(data: bytes) -> list[list[Any]]:
+    """The records of DATA that are no marks."""
+    return [wire.values(e.payload) for e in wire.entries(data) if e.what == replay.RECORD]
+
+
 def spelled(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace").decode() if type(value) is str else value
 
@@ -76,9 +98,9 @@ def spelled(value: Any) -> Any:
 def test_records_come_back_as_they_were_but_for_what_is_no_text(
     written: list[list[Any]],
 ) -> None:
-    data = b"".join(OUTPUT["encode"](tuple(fields)) for fields in written)
+    data = b"".join(record(*fields) for fields in written)
 
-    assert list(wire.records(data)) == [[spelled(value) for value in one] for one in written]
+    assert records(data) == [[spelled(value) for value in one] for one in written]
 
 
 @settings(deadline=None)
@@ -87,7 +109,17 @@ def test_the_decoder_agrees_with_the_interpreter(fields: list[Any]) -> None:
     data = OUTPUT["encode"](tuple(fields))
 
     assert marshal.loads(data) == tuple(fields)
-    assert next(wire.records(data)) == [spelled(value) for value in fields]
+    assert wire.values(data) == [spelled(value) for value in fields]
+
+
+def test_guest_and_host_have_the_same_numbers() -> None:
+    names = [name.upper() for name in PHASES]
+    names += ["BEGIN", "WAITED", "RECORD", "LOADED", "PRESENT", "FAILED", "ABANDONED"]
+
+    assert [CLOCK[name] for name in names] == [getattr(replay, name) for name in names]
+    assert [CLOCK[name] for name in names] == list(wire.KINDS)
+    assert (CLOCK["THREAD"], OUTPUT["RECORD"]) == (1 << wire.KIND_BITS, replay.RECORD)
+    assert OUTPUT["HEAD"] == wire.HEAD.size
 
 
 def test_subclasses_are_written_as_what_they_are() -> None:
@@ -100,9 +132,7 @@ def test_subclasses_are_written_as_what_they_are() -> None:
     class Number(int):
         pass
 
-    data = OUTPUT["encode"](("H", Number(7), Name("größe"), True))
-
-    assert list(wire.records(data)) == [["H", 7, "größe", 1]]
+    assert records(record("H", Number(7), Name("größe"), True)) == [["H", 7, "größe", 1]]
 
 
 # --- kinds of records --------------------------------------------------------------------
@@ -134,7 +164,10 @@ def test_the_kinds_are_documented() -> None:
 def test_a_real_trace_has_every_kind_and_is_read_without_loss() -> None:
     trace = reader.parse(sample())
 
-    assert {record[0] for record in wire.records(sample())} == set(reader.READERS)
+    assert {fields[0] for fields in records(sample())} == set(reader.READERS)
+    assert {e.what for e in wire.entries(sample())} >= {
+        replay.BEGIN, replay.RECORD, replay.LOADED, replay.FAILED, replay.READ, replay.BODY
+    }  # fmt: skip
     assert trace.malformed == 0
     assert trace.closed is not None
     assert [name for _, name in trace.by_hand] == ["by_hand"]
@@ -155,23 +188,21 @@ def test_a_trace_cut_anywhere_gives_what_was_whole(data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(whole)))
     trace = reader.parse(whole[:cut])
 
-    ends = [*starts(whole)[1:], len(whole)]
-    complete = [record for record, end in zip(wire.records(whole), ends, strict=True) if end <= cut]
-    assert len(trace.events) == sum(record[0] in ("B", "R") for record in complete)
-    assert trace.malformed == (cut not in {0, *ends})
+    ends = [*(entry.place for entry in wire.entries(whole)), len(whole)][1:]
+    complete = [e for e, end in zip(wire.entries(whole), ends, strict=True) if end <= cut]
+    assert len(trace.events) == sum(map(begins, complete))
+    begun = max([0, *(end for end in ends if end <= cut)])
+    assert trace.malformed == any(whole[begun:cut])  # zeros alone are nothing
+
+
+def begins(entry: wire.Entry) -> bool:
+    if entry.what == replay.RECORD:
+        return wire.values(entry.payload)[0] == "R"
+    return entry.what == replay.BEGIN
 
 
 def test_what_the_guest_has_reserved_and_not_used_is_no_cut() -> None:
     assert reader.parse(sample() + b"\0" * 4096) == reader.parse(sample())
-
-
-def starts(data: bytes) -> list[int]:
-    """Where each record of DATA begins."""
-    found, position = [], 0
-    while position < len(data):
-        found.append(position)
-        _, position = wire.sequence(data, position, b"(")
-    return found
 
 
 @settings(deadline=None, max_examples=200)
@@ -181,56 +212,89 @@ def test_overwritten_bytes_never_stop_the_reading(where: int, noise: bytes) -> N
     where %= len(whole)
     trace = reader.parse(whole[:where] + noise + whole[where + len(noise) :])
 
-    before = [record for record, at in zip(wire.records(whole), starts(whole)[1:], strict=False)
-              if at <= where]  # fmt: skip
-    begun = {record[1] for record in before if record[0] == "B"}
-    assert begun <= set(trace.events)
+    places = [entry.place for entry in wire.entries(whole) if entry.what == replay.BEGIN]
+    ends = [entry.place for entry in wire.entries(whole)][1:]
+    begun = sum(any(place < end <= where for end in ends) for place in places)
+    assert len(trace.events) >= begun
 
 
 @given(st.binary(max_size=200))
 @settings(deadline=None, max_examples=300)
 def test_noise_is_no_trace_and_no_error(noise: bytes) -> None:
     reader.parse(noise)
-    reader.parse(b"(" + noise)
-    reader.parse(b"(\x01\0\0\0u" + noise)
+    reader.parse(mark(replay.RECORD, payload=noise))
+    reader.parse(mark(replay.RECORD, payload=b"(\x01\0\0\0u" + noise))
+    reader.parse(mark(replay.BEGIN, payload=noise))
 
 
-CELLS = [0] * 3 * len(PHASES)
+ROOT = record("R", 1, 9, 1, 2, 3)
 
 
 @pytest.mark.parametrize(
-    "record",
+    "spoilt",
     [
-        (),
-        ("?", "unknown"),
-        (7, 8),
-        ("V", 99),
-        ("B", 1, 0),
-        ("B", "one", 0, 9, 5, 1, "m", ""),
-        ("B", 1, 0, 9, 5, 1, 77, ""),
-        ("E", 77, "loaded", 1, CELLS, "", "", "", ""),
-        ("E", 0, "loaded", 1, CELLS[:3], "", "", "", ""),
-        ("E", 0, "loaded", 1, [*CELLS, 0], "", "", "", ""),
-        ("E", 0, "loaded", 1, CELLS, ""),
-        ("E", 0, "loaded", "late", CELLS, "", "", "", ""),
-        ("E", 0, "loaded", 1, CELLS, "", 5, "", ""),
-        ("F", "path", 5),
-        ("H", 1, 5),
-        ("I", 1, "m", "p", 5, "f", 1, 1),
-        ("N", "m", 5),
-        ("X", 1, 2),
+        record(),
+        record("?", "unknown"),
+        record(7, 8),
+        record("V", 99),
+        record("A", 77, "file", 1),
+        record("E", 0, "ImportError"),
+        record("F", "path", 5),
+        record("H", 77, "m"),
+        record("H", 0, 5),
+        record("I", 0, "m", "p", 5, "f", 1, 1),
+        record("N", "m", 5),
+        record("X", 1, 2),
+        record("R", "1", 9, 1, 2, 3),
+        mark(replay.RECORD, payload=OUTPUT["encode"](("C", 1)) + b"i"),
+        mark(replay.BODY, key=2),
+        mark(replay.WAITED, key=2),
+        mark(replay.BEGIN, payload=b"short"),
+        border(replay.BEGIN, 77, "m"),
+        border(replay.LOADED, 77),
+        mark(replay.LOADED, payload=wire.NUMBER.pack(0) + b"\xff"),
     ],
     ids=repr,
 )
-def test_a_record_that_makes_no_sense_is_counted_and_changes_nothing(
-    record: tuple[Any, ...],
-) -> None:
-    root = OUTPUT["encode"](("R", 9, 1, 2, 3))
-    trace = reader.parse(root + OUTPUT["encode"](record))
+def test_a_record_that_makes_no_sense_is_counted_and_changes_nothing(spoilt: bytes) -> None:
+    trace = reader.parse(ROOT + spoilt)
 
     assert trace.malformed == 1
     trace.malformed = 0
-    assert trace == reader.parse(root)
+    assert trace == reader.parse(ROOT)
+
+
+def test_an_import_that_has_ended_does_not_end_again() -> None:
+    begun = ROOT + border(replay.BEGIN, 0, "m", 5)
+    ended = begun + border(replay.LOADED, len(ROOT), "Loader\0/m.py", 9)
+    trace = reader.parse(ended + border(replay.FAILED, len(ROOT), "", 11))
+
+    assert (trace.malformed, trace.events[1].outcome, trace.events[1].end) == (1, "loaded", 9)
+
+
+# --- adding up ---------------------------------------------------------------------------
+
+
+def test_marks_add_up_by_import_and_phase() -> None:
+    inner = len(ROOT) + len(border(replay.BEGIN, 0, "outer"))
+    data = ROOT + border(replay.BEGIN, 0, "outer", 10) + border(replay.BEGIN, len(ROOT), "in", 15)
+    data += mark(replay.READ, 20) + mark(replay.GC, 22) + mark(replay.READ, 30)
+    data += mark(replay.BODY, 33) + border(replay.LOADED, inner, "L\0", 40)
+    data += mark(replay.BODY, 50) + border(replay.LOADED, len(ROOT), "L\0", 70)
+    _, outer, event = reader.parse(data).events.values()
+
+    walls = {name: cost.wall for name, cost in event.phases.items()}
+    assert walls == {"find": 5, "read": 2 + 3, "gc": 8, "body": 7}
+    assert {n: c.wall for n, c in outer.phases.items()} == {"find": 5 + 10, "body": 20}
+    assert (event.parent, event.costs.opened, event.costs.compiled) == (1, 1, 0)
+
+
+def test_what_an_exception_left_open_ends_with_the_import_around_it() -> None:
+    data = ROOT + border(replay.BEGIN, 0, "outer", 10) + border(replay.BEGIN, len(ROOT), "in", 15)
+    trace = reader.parse(data + border(replay.LOADED, len(ROOT), "L\0", 40))
+
+    assert [event.outcome for event in trace.events.values()] == ["running", "loaded", "running"]
+    assert [number for number, _, _ in trace.clocks_of[1].open] == [0]
 
 
 # --- storage -----------------------------------------------------------------------------
@@ -239,46 +303,49 @@ def test_a_record_that_makes_no_sense_is_counted_and_changes_nothing(
 def test_records_that_fill_more_than_one_segment_are_all_there(tmp_path: Path) -> None:
     output = OUTPUT["create"](str(tmp_path / "trace"))
     names = [f"{n}" + "ä" * 300_000 for n in range(60)]  # 36 MB, three segments
-    for n, name in enumerate(names):
-        output.put("H", n, name)
+    for name in names:
+        output.put("M", name)
     trace = reader.read(Path(output.path))
 
-    assert [n for n, _ in trace.by_hand] == list(range(60))
-    assert all(name == names[n] for n, name in trace.by_hand)
+    assert trace.before == names
     assert trace.malformed == 0
 
 
 def test_a_record_longer_than_a_segment_is_left_out(tmp_path: Path) -> None:
     output = OUTPUT["create"](str(tmp_path / "trace"))
-    output.put("H", 1, "before")
-    output.put("H", 2, "x" * OUTPUT["SEGMENT"])
-    output.put("H", 3, "after")
+    output.put("M", "before")
+    output.put("M", "x" * OUTPUT["SEGMENT"])
+    output.put("M", "after")
 
-    assert [n for n, _ in reader.read(Path(output.path)).by_hand] == [1, 3]
+    assert reader.read(Path(output.path)).before == ["before", "after"]
 
 
 def test_without_space_records_are_dropped_and_the_closing_one_is_missing(tmp_path: Path) -> None:
     # A limit on the size of files refuses the next segment, as a full disk does.
     output = OUTPUT["create"](str(tmp_path / "trace"))
-    output.put("H", 1, "before")
-    output.put("H", 2, "x" * (OUTPUT["SEGMENT"] - 1000))
+    third = "x" * (OUTPUT["SEGMENT"] // 3)
+    output.put("M", "before")
+    output.put("M", third)
+    output.put("M", third)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT["SEGMENT"], hard))
     try:
-        output.put("H", 3, "y" * 2000)
+        output.put("M", third)
         output.put("X", 1, 2, 3)
+        for _ in range(4):  # what is written for nobody wraps around
+            output.put("M", third)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     trace = reader.read(Path(output.path))
 
     assert output.full
-    assert [n for n, _ in trace.by_hand] == [1, 2]
+    assert trace.before == ["before", third, third]
     assert (trace.closed, trace.malformed) == (None, 0)
 
 
 def test_no_place_at_all_is_no_error_to_the_guest(tmp_path: Path) -> None:
     output = OUTPUT["create"](str(tmp_path / "missing" / "trace"))
-    output.put("H", 1, "m")
+    output.put("M", "m")
 
     assert output.full
     assert list(tmp_path.iterdir()) == []
@@ -286,7 +353,7 @@ def test_no_place_at_all_is_no_error_to_the_guest(tmp_path: Path) -> None:
 
 def test_without_mmap_each_record_is_appended(tmp_path: Path) -> None:
     output = OUTPUT["AppendOutput"](str(tmp_path / "trace"))
-    output.put("H", 1, "größe\n")
-    output.put("H", 2, os.fsdecode(b"\xff"))
+    output.put("M", "größe\n")
+    output.put("M", os.fsdecode(b"\xff"))
 
-    assert reader.read(Path(output.path)).by_hand == [(1, "größe\n"), (2, r"\udcff")]
+    assert reader.read(Path(output.path)).before == ["größe\n", r"\udcff"]

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from textwrap import dedent
 
-from importaudit.measure import build, launch
+from importaudit.measure import build, launch, scratch
 from importaudit.measure.launch import Finished
 from importaudit.measure.trace import Trace
 from importaudit.plan import Target
@@ -106,7 +106,7 @@ def plainly(
     """Run TARGET exactly as `trace` does, without the probe."""
     wanted = Target(modules=(target,)) if isinstance(target, str) else target
     command = [str(python), "-B", "-c", wanted.statement]
-    with chdir(root), launch.private_folder() as folder:
+    with chdir(root), scratch.folder() as folder:
         return launch.execute(
             command, folder, PATIENCE, os.environ if environment is None else environment
         )

@@ -5,29 +5,25 @@ from __future__ import annotations
 import os
 import resource
 import select
-import shutil
 import signal
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from importaudit.errors import AuditError
+from importaudit.measure import guest, scratch
 from importaudit.measure.trace import Trace, read
 from importaudit.plan import Target
-
-PROBE = Path(__file__).parent.parent / "probe"
 
 # The `-c` argument: evaluated to a context manager around CODE, on the one line that the
 # target's own code begins on, leaving no name behind. %r is the configuration, %s CODE.
 LINE = (
-    "with(lambda k,c,d:(lambda f:exec(compile(f.read(),f.name,'exec'),d)or f.close())"
-    "(open(c['folder']+'/start.py','rb'))or d['start'](k,c))"
-    "((lambda t:(t.perf_counter_ns(),t.thread_time_ns()))(__import__('time')),"
-    "%r,{'__name__':'importaudit.probe.start'}):%s"
+    "with(lambda k,c,d:(lambda f:d.update(codes=__import__('marshal').loads(f.read()))or f.close()"
+    "or exec(d['codes']['start'],d))(open(c['code'],'rb'))or d['start'](k,c))"
+    "((lambda t:(t.perf_counter_ns(),t.thread_time_ns()))(__import__('time')),%r,{}):%s"
 )
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -64,12 +60,13 @@ def run(
 ) -> Finished:
     """Run TARGET under PYTHON and the probe; TIMEOUT is in seconds of wall time.
 
-    Raises AuditError when the interpreter cannot be started. A target that fails does not
+    Raises AuditError when the interpreter cannot be started, and InterpreterError when it cannot
+    compile the probe. A target that fails does not
     raise: what is known of it is returned.
     """
-    with private_folder() as folder:
+    with scratch.folder() as folder:
         config: dict[str, Any] = {
-            "folder": str(PROBE),
+            "code": str(guest.code(python, detail=detail)),
             "prefix": str(folder / "trace"),
             "detail": detail,
             "script": str(target.script) if target.script is not None else None,
@@ -84,24 +81,6 @@ def run(
         )
         finished.traces = [read(path) for path in sorted(folder.glob("trace.*"))]
         return finished
-
-
-@contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder outside the audited trees; in memory where there is room, since it is mapped."""
-    memory = Path("/dev/shm")
-    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 1 << 28
-    try:
-        folder = tempfile.mkdtemp(prefix="importaudit-", dir=memory if roomy else None)
-    except OSError as error:
-        raise AuditError(
-            f"no place for the trace: {error.strerror or error}",
-            "free some space, or set TMPDIR to a folder that has it",
-        ) from error
-    try:
-        yield Path(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def execute(

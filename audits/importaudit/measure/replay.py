@@ -1,79 +1,80 @@
 """Adding up what lies between the marks of a thread.
 
-A mark is three integers: what, wall and CPU clock. *What* is a phase that the thread enters, or
-BEGIN (an import begins: the phase after it is "import"), END (it ends: "probe", in the import
-around it), or WAITED: the thread waited for a processor for ``wall`` nanoseconds since the last
-BEGIN or END and before the next mark. That wait is shared out over the phases between the two,
-in proportion to the time that each of them was off the processor.
+A mark says what the thread does from then on: a phase that it enters, or BEGIN (an import begins,
+with the search for its module), an end of an import (the thread is back in the phase in which
+that began), or WAITED: the thread waited for a processor for ``wall`` nanoseconds since the last
+beginning or end and before the next mark. That wait is shared out over the phases between the
+two, in proportion to the time that each of them was off the processor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from importaudit.record import NOTHING, PHASES, Cost
 
 # As in probe.clock; a test compares them.
-BEGIN, END, WAITED = range(len(PHASES), len(PHASES) + 3)
-IMPORT, BODY, PROBE = (PHASES.index(name) for name in ("import", "body", "probe"))
+IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN, GC, BODY, PROBE = range(1, len(PHASES) + 1)
+BEGIN, WAITED, RECORD, LOADED, PRESENT, FAILED, ABANDONED = range(10, 17)
+OUTCOMES = {LOADED: "loaded", PRESENT: "present", FAILED: "failed", ABANDONED: "abandoned"}
 
-Cells = dict[str, Cost]
+
+@dataclass
+class Costs:
+    """What one import has cost so far, and how often it opened a file or compiled a source."""
+
+    phases: dict[str, Cost] = field(default_factory=dict)
+    opened: int = 0
+    compiled: int = 0
 
 
 @dataclass
 class Clock:
-    """One thread: the imports that are open in it, innermost last, and its current cell."""
+    """One thread: the imports that are open in it, innermost last, and its current phase."""
 
-    open: list[Cells] = field(default_factory=list)
-    phase: int = IMPORT
+    open: list[tuple[int, Costs, int]] = field(default_factory=list)  # the phase around it, last
+    phase: int = BODY
     wall: int = 0
     cpu: int = 0
     waited: int = 0
-    off: list[tuple[Cells, str, int]] = field(default_factory=list)  # since BEGIN or END
+    off: list[tuple[Costs, str, int]] = field(default_factory=list)  # since the last begin or end
 
-    def replay(self, marks: Sequence[int], cells: Cells) -> int:
-        """Follow MARKS, one of which begins or ends the import with CELLS.
+    def begin(self, number: int, costs: Costs, wall: int, cpu: int, phase: int = FIND) -> None:
+        """The import NUMBER begins, in PHASE."""
+        self.close(wall, cpu)
+        self.share()
+        self.open.append((number, costs, self.phase))
+        self.phase = phase
 
-        Returns when that was. Raises ValueError when the marks are not of such a kind.
+    def enter(self, phase: int, wall: int, cpu: int) -> None:
+        """The thread enters PHASE; it does not enter again what a collection interrupted."""
+        self.close(wall, cpu)
+        if self.open and self.phase != GC:
+            costs = self.open[-1][1]
+            costs.opened += phase in {READ, DLOPEN}
+            costs.compiled += phase == COMPILE
+        self.phase = phase
+
+    def end(self, number: int, wall: int, cpu: int) -> None:
+        """The import NUMBER ends, and any in it that an exception has cut short.
+
+        Raises ValueError when it is not open.
         """
-        when = 0
-        for what, wall, cpu in zip(marks[::3], marks[1::3], marks[2::3], strict=True):
-            if what == WAITED:
-                self.waited += wall
-                continue
-            if not 0 <= what < WAITED:
-                raise ValueError(what)
-            self.close(wall, cpu)
-            if what < len(PHASES):
-                self.phase = what
-                continue
-            self.share()
-            when = wall
-            if what == BEGIN:
-                self.begin(cells, wall, cpu, IMPORT)
-            else:
-                self.end(cells)
-        return when
-
-    def begin(self, cells: Cells, wall: int, cpu: int, phase: int) -> None:
-        """Enter the import with CELLS."""
-        self.open.append(cells)
-        self.wall, self.cpu, self.phase = wall, cpu, phase
-
-    def end(self, cells: Cells) -> None:
-        """Leave the import with CELLS, and any in it that an exception has cut short."""
-        while any(one is cells for one in self.open):
-            self.open.pop()
-        self.phase = PROBE
+        place = next((n for n, one in enumerate(self.open) if one[0] == number), None)
+        if place is None:
+            raise ValueError(number)
+        self.close(wall, cpu)
+        self.share()
+        self.phase = self.open[place][2]
+        del self.open[place:]
 
     def close(self, wall: int, cpu: int) -> None:
         """Add what has passed since the last mark to the current cell."""
         if self.open:
-            cells, name = self.open[-1], PHASES[self.phase]
+            costs, name = self.open[-1][1], PHASES[self.phase - 1]
             took, ran = wall - self.wall, cpu - self.cpu
-            cells[name] = cells.get(name, NOTHING) + Cost(took, ran)
-            self.off.append((cells, name, max(took - ran, 0)))
+            costs.phases[name] = costs.phases.get(name, NOTHING) + Cost(took, ran)
+            self.off.append((costs, name, max(took - ran, 0)))
         self.wall, self.cpu = wall, cpu
 
     def share(self) -> None:
@@ -81,8 +82,8 @@ class Clock:
         off, waited = self.off, self.waited
         self.off, self.waited = [], 0
         left = sum(share for _, _, share in off)
-        for cells, name, share in off:
+        for costs, name, share in off:
             if waited and share:
                 part = waited * share // left
-                cells[name] += Cost(0, 0, part)
+                costs.phases[name] += Cost(0, 0, part)
                 waited, left = waited - part, left - share

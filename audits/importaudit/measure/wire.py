@@ -1,52 +1,92 @@
-"""Decoding the records of a trace: the part of marshal's version 2 that the guest uses.
+"""Decoding a trace: the HEADs that ``probe.output`` defines, and the part of marshal's version 2
+that their payloads use.
 
-The layout is CPython's ``Python/marshal.c``: a type byte and little-endian sizes. ``marshal``
-itself would do, but it trusts its input, and a trace can come from an image that nobody knows.
+The layout of those is CPython's ``Python/marshal.c``: a type byte and little-endian sizes.
+``marshal`` itself would do, but it trusts its input, and a trace can come from an image that
+nobody knows.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from importaudit.record import text
 
-Value = int | str | list[int]
+Value = int | str
 
+HEAD = struct.Struct("=IIqq")
+NUMBER = struct.Struct("=q")
 INT32 = struct.Struct("<i")
+NOT_ZERO = re.compile(rb"[^\0]")
 DIGIT_BITS = 15
+KIND_BITS = 5
+KINDS = range(1, 17)
 
 
 class Damaged(ValueError):
     """The bytes at a position are no record, or not a whole one."""
 
 
-def records(data: bytes) -> Iterator[list[Value]]:
+class Entry(NamedTuple):
+    """One record: where it is, what it says, of which thread, clocks (ns), and its payload."""
+
+    place: int
+    what: int
+    thread: int
+    wall: int
+    cpu: int
+    payload: bytes
+
+
+def entries(data: bytes) -> Iterator[Entry]:
     """Yield the records in DATA; raises Damaged at the first that is cut off or unreadable.
 
     Between records lie zero bytes where the guest left the end of a segment unused.
     """
     position = 0
-    while position < len(data):
-        if data[position] == 0:
-            position = len(data) - len(data[position:].lstrip(b"\0"))
-        else:
-            record, position = sequence(data, position, b"(")
-            yield record
+    while (found := NOT_ZERO.search(data, position)) is not None:
+        position = found.start()
+        start = position + HEAD.size
+        if start > len(data):
+            raise Damaged(position)
+        kind, length, wall, cpu = HEAD.unpack_from(data, position)
+        what, thread = kind & ((1 << KIND_BITS) - 1), kind >> KIND_BITS
+        if what not in KINDS or length > len(data) - start:
+            raise Damaged(position)
+        yield Entry(position, what, thread, wall, cpu, data[start : start + length])
+        position = start + length
 
 
-def sequence(data: bytes, position: int, kind: bytes) -> tuple[list[Value], int]:
-    """The tuple or list at POSITION, and where it ends."""
-    if data[position : position + 1] != kind:
+def values(data: bytes) -> list[Value]:
+    """The fields of a record that is no mark; raises Damaged."""
+    found, end = sequence(data, 0)
+    if end != len(data):
+        raise Damaged(end)
+    return found
+
+
+def border(payload: bytes) -> tuple[int, str]:
+    """The number and the text of a mark where an import begins or ends; raises Damaged."""
+    if len(payload) < NUMBER.size:
+        raise Damaged(payload)
+    return NUMBER.unpack_from(payload)[0], string(payload[NUMBER.size :])
+
+
+def sequence(data: bytes, position: int) -> tuple[list[Value], int]:
+    """The tuple at POSITION, and where it ends."""
+    if data[position : position + 1] != b"(":
         raise Damaged(position)
     count, position = size(data, position + 1)
-    if count > len(data) - position:  # every value takes a byte or more
+    if not 0 <= count <= len(data) - position:  # every value takes a byte or more
         raise Damaged(position)
-    values = []
+    found = []
     for _ in range(count):
         value, position = scalar(data, position)
-        values.append(value)
-    return values, position
+        found.append(value)
+    return found, position
 
 
 def scalar(data: bytes, position: int) -> tuple[Value, int]:
@@ -61,9 +101,6 @@ def scalar(data: bytes, position: int) -> tuple[Value, int]:
         if length < 0 or start + length > len(data):
             raise Damaged(position)
         return string(data[start : start + length]), start + length
-    if kind == b"[":
-        values, position = sequence(data, position, b"[")
-        return [value for value in values if isinstance(value, int)], position
     raise Damaged(position)
 
 

@@ -21,7 +21,7 @@ def follow(tracer: "dict[str, Any]", output: "Any", config: "dict[str, Any]") ->
     def in_child() -> None:
         nonlocal parent
         output.restart()
-        output.put("V", 1)
+        output.put("V", 2)
         output.put("P", os.getpid(), parent, 0, 0)
         output.put("F", "started_by", "fork")
         parent = os.getpid()
@@ -58,6 +58,8 @@ def rewrite(arguments: "Any", executables: "Any", config: "dict[str, Any]") -> "
     """ARGUMENTS with the code of ``-c`` traced, when they start this very interpreter."""
     try:
         if os.fsencode(executables[0]) != os.fsencode(sys.executable):
+            return arguments
+        if not os.path.exists(config["code"]):  # the audit is over, and we have been left behind
             return arguments
         words = [os.fsdecode(word) for word in arguments]
         place = 1

@@ -1,16 +1,13 @@
 """The clocks: which thread spends its time on which phase of which import.
 
 Each thread that imports is in one phase of one import at any moment. A *mark* says that from
-now on it is in another: the number of the phase, wall and CPU clock, in nanoseconds. Marks are
-all that is taken; the host adds up what lies between them, so that every moment belongs to one
-cell and nothing is a remainder. Marks wait in the thread's log for the next record.
+now on it is in another: thread and phase, wall and CPU clock in nanoseconds, written straight
+into the trace. Marks are all that is taken; the host adds up what lies between them, so that
+every moment belongs to one cell and nothing is a remainder.
 
 Runnable but not running (the second field of /proc/thread-self/schedstat) is read where an
 import begins or ends, and only when the thread was off the processor for longer than GAP since
 the last such point: a system call and a parse less, nearly always.
-
-Cost matters more than looks here and in the tracer: this code runs thousands of times, each
-time in cold processor caches.
 """
 
 import os
@@ -21,42 +18,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# What a mark says: a phase, in the order of importaudit.record.PHASES, or
-IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN, GC, BODY, PROBE = range(9)
-BEGIN = 9  # an import begins here, or
-END = 10  # ends here, or
-WAITED = 11  # so many nanoseconds were spent waiting for a processor, up to the next mark
+# What a mark says: a phase, in the order of importaudit.record.PHASES and counted from one (a
+# byte of zeros is no record),
+IMPORT, FIND, READ, UNMARSHAL, COMPILE, DLOPEN, GC, BODY, PROBE = range(1, 10)
+BEGIN = 10  # an import begins here, or
+WAITED = 11  # so many nanoseconds were spent waiting for a processor, up to the next mark, or
+RECORD = 12  # this is no mark (see `output`), or
+LOADED, PRESENT, FAILED, ABANDONED = range(13, 17)  # an import ends here, like that
+THREAD = 32  # a mark is one of these and a multiple of this, which says whose it is
 GAP = 20_000  # nanoseconds
 
-
-class Event:
-    """One import: from taking the module's lock to releasing it."""
-
-    __slots__ = ("ended", "name", "number", "phase", "ran", "sought", "spec", "upper")
-
-    def __init__(self, name: str, number: int, upper: "Event | None", phase: int) -> None:
-        self.name = name
-        self.number = number
-        self.upper = upper  # the import that was running in this thread, and
-        self.phase = phase  # the phase it was in
-        self.spec: Any = None
-        self.sought = False  # looked for by a finder: not merely waited for
-        self.ran = False  # its body has started
-        self.ended = False
+keys = iter(range(THREAD, 1 << 31, THREAD)).__next__
 
 
 class Thread:
-    """A thread that is importing: its open imports, its phase, and the marks not yet written."""
+    """A thread that is importing: its innermost import, its phase, and when it started to."""
 
-    __slots__ = ("before_gc", "cpu", "descriptor", "event", "ident", "log", "phase", "wall",
-                 "waited")  # fmt: skip
+    __slots__ = ("key", "event", "phase", "before_gc", "off", "wall", "cpu", "ident",
+                 "descriptor", "waited")  # fmt: skip
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: "Any") -> None:
+        self.key = keys()
         self.ident = get_ident()
         self.event = event
-        self.log: list[int] = []
-        self.phase = IMPORT
-        self.before_gc = IMPORT
+        self.phase = self.before_gc = BODY
         self.restart()
 
     def restart(self) -> None:
@@ -66,6 +51,7 @@ class Thread:
         off_processor(self)
         self.cpu = thread_time_ns()
         self.wall = perf_counter_ns()
+        self.off = self.wall - self.cpu  # as of the last time that `waited` may have grown
 
 
 def open_schedstat() -> int:
@@ -107,30 +93,6 @@ def off_processor(thread: Thread) -> int:
     waited = total - thread.waited
     thread.waited = total
     return waited
-
-
-def mark(thread: Thread, phase: int) -> None:
-    """From now on THREAD is in PHASE."""
-    thread.phase = phase
-    thread.log += (phase, perf_counter_ns(), thread_time_ns())
-
-
-def border(thread: Thread, what: int, phase: int) -> "list[int]":
-    """Mark that an import begins or ends, with THREAD in PHASE after it; returns the log so far.
-
-    The log is replaced, not cleared: a collection may add marks at any moment.
-    """
-    wall = perf_counter_ns()
-    cpu = thread_time_ns()
-    log = thread.log
-    thread.log = []
-    if wall - thread.wall - cpu + thread.cpu > GAP:
-        log += (WAITED, off_processor(thread), 0)
-    log += (what, wall, cpu)
-    thread.wall = wall
-    thread.cpu = cpu
-    thread.phase = phase
-    return log
 
 
 def close_quietly(descriptor: int) -> None:

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 INTERVAL = 0.004  # seconds between two looks at the stacks
+IMPORT_SYSTEM = {
+    "_frozen_importlib",  # until somebody imports importlib, which renames the two
+    "_frozen_importlib_external",
+    "importlib._bootstrap",
+    "importlib._bootstrap_external",
+    "importlib",
+}
 
 
 class Observe:
@@ -53,21 +60,34 @@ class Detail:
     """What the detail run collects, until the target is done."""
 
     def __init__(self) -> None:
+        self.known: set[str] = set()
+        self.decoder = Decoder()
+        self.forget()
+        self.sampling = True
+
+    def forget(self) -> None:
+        """Begin anew, as a forked child does: its imports have other numbers."""
         self.sites: dict[tuple[int, int, int], list[Any]] = {}
         self.calls: dict[tuple[int, str, str], list[Any]] = {}
         self.samples: dict[tuple[int, int], int] = {}
-        self.known: set[str] = set()
-        self.decoder = Decoder()
         self.by_hand: list[tuple[str, int]] = []
-        self.sampling = True
 
-    def install(self, tracer: "dict[str, Any]") -> None:
+    def install(self, tracer: "dict[str, Any]", output: "Any") -> None:
+        self.output = output
         self.threads: dict[int, Any] = tracer["threads"]
         self.body: int = tracer["BODY"]
         self.known.update(sys.modules)
         builtins.__import__ = Observer(builtins.__import__, self.statement)
         bootstrap._gcd_import = Observer(_gcd_import, self.call)  # type: ignore[attr-defined]
         start_new_thread(self.sample, ())
+
+    def asked(self, event: "Any", frame: "FrameType | None") -> None:
+        """EVENT was asked for by the code at FRAME, past the import system's own frames."""
+        while frame is not None and frame.f_globals.get("__name__") in IMPORT_SYSTEM:
+            frame = frame.f_back
+        if frame is not None:
+            line = frame.f_lineno or 0
+            self.output.put("A", event.number, frame.f_code.co_filename, line)
 
     def running(self) -> int:
         """The number of the import that this thread is in; the root's, if it is in none."""
@@ -107,7 +127,7 @@ class Detail:
     def after(self, event: "Any") -> None:
         """An import ended: what is new in ``sys.modules`` without one was put there by hand."""
         known = self.known
-        known.add(event.name)
+        known.add(event._name)
         for name in list(sys.modules):
             if name not in known:
                 known.add(name)
@@ -118,7 +138,7 @@ class Detail:
         for thread in list(self.threads.values()):
             event = thread.event
             while event is not None:
-                if event.name == name:
+                if event._name == name:
                     return True
                 event = event.upper
         return False
@@ -146,8 +166,9 @@ class Detail:
         """Whether CODE is the body of EVENT's module; the root's is whatever it is."""
         return event.number == 0 or code.co_filename == getattr(event.spec, "origin", None)
 
-    def write(self, output: "Any") -> None:
+    def write(self) -> None:
         """Resolve and write everything."""
+        output = self.output
         self.sampling = False
         for name, number in self.by_hand:
             output.put("H", number, name)

@@ -1,26 +1,29 @@
 """The entry of the guest code: everything here runs inside somebody else's interpreter.
 
-How it gets there. The host starts the target interpreter with ``-c`` and one line,
+How it gets there. The host has the target's interpreter compile the files of this folder once
+(``measure.guest``), and then starts it with ``-c`` and one line,
 
-    with <this file executed, start(...) called>: import MODULE
+    with <start(...) of this file, out of the file of their bytecode>: import MODULE
 
 so that the frames, ``sys.argv``, ``sys.path`` and ``__main__`` of the target are those of a
-plain ``python -c "import MODULE"``. Nothing is imported: the files of this folder are read and
-executed into private dictionaries and leave no trace in ``sys.modules``.
+plain ``python -c "import MODULE"``. Nothing is imported: the code is executed in private
+dictionaries and leaves no trace in ``sys.modules``.
 
 ``start(clocks, config)``
-    clocks   (perf_counter_ns, thread_time_ns) taken by that line before this file was read
-    config   dict: "folder" (where this file is), "prefix" (trace files are PREFIX.PID),
-             "detail" (bool: take edges and samples), "script" (path or None), "argv" (of it),
-             "statement" (the target's code, which the line ends with), "line" (its pattern, to
-             start children with)
+    clocks   (perf_counter_ns, thread_time_ns) taken by that line before it did anything else
+    config   dict: "code" (the file of bytecode), "prefix" (trace files are PREFIX.PID), "detail"
+             (bool: take edges and samples), "script" (path or None), "argv" (of it), "statement"
+             (the target's code, which the line ends with), "line" (its pattern, to start children
+             with)
+``codes``    put here by that line: the code of each file, by name
 
-Files written: PREFIX.PID, one for each process that is followed, appended record by record so
+Files written: PREFIX.PID, one for each process that is followed, written record by record so
 that whatever happens to the process, what was known until then is on disk. Nothing else is written,
 nothing goes to stdout or stderr. The records are described in ``importaudit.measure.trace``.
 
 Written for CPython 3.10 to 3.15. What it needs beyond the modules that the interpreter loads at
-start-up (gc, mmap; opcode in a detail run) is taken out of ``sys.modules`` before the target runs.
+start-up (gc, mmap, _struct; opcode in a detail run) is taken out of ``sys.modules`` before the
+target runs.
 """
 
 import sys
@@ -31,14 +34,15 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+# Files that share their globals: they look each other's names up thousands of times.
+TRACER = ("output", "clock", "imports", "hooks", "tracer")
 
-def load(folder: str, name: str, given: "dict[str, Any] | None" = None) -> "dict[str, Any]":
-    """Execute FOLDER/NAME.py into a dictionary of its own, after the names GIVEN; return that."""
-    path = folder + "/" + name + ".py"
-    with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec")
-    namespace = dict(given or {}, __name__="importaudit.probe." + name)
-    exec(code, namespace)
+
+def load(name: str, namespace: "dict[str, Any] | None" = None) -> "dict[str, Any]":
+    """Execute the file NAME of this folder in NAMESPACE, or in one of its own; return that."""
+    namespace = {} if namespace is None else namespace
+    namespace["__name__"] = "importaudit.probe." + name
+    exec(globals()["codes"][name], namespace)
     return namespace
 
 
@@ -49,12 +53,13 @@ class Audit:
         self.clocks = clocks
         self.config = config
         present = set(sys.modules)
-        folder = config["folder"]
-        self.output = load(folder, "output")["create"](config["prefix"])
-        self.tracer = load(folder, "tracer", load(folder, "clock"))
-        self.children = load(folder, "children")
-        self.detail = load(folder, "detail")["Detail"]() if config["detail"] else None
-        # Modules that only we have asked for (gc, mmap): the target finds none of them loaded.
+        self.tracer: dict[str, Any] = {}
+        for name in TRACER:
+            load(name, self.tracer)
+        self.output = self.tracer["create"](config["prefix"])
+        self.children = load("children")
+        self.detail = load("detail")["Detail"]() if config["detail"] else None
+        # Modules that only we have asked for: the target finds none of them loaded.
         for name in set(sys.modules) - present:
             del sys.modules[name]
 
@@ -66,7 +71,7 @@ class Audit:
             become_script(script, self.config["argv"])
         self.children["follow"](self.tracer, self.output, self.config)
         if self.detail is not None:
-            self.detail.install(self.tracer)
+            self.detail.install(self.tracer, self.output)
         self.tracer["install"](self.output, self.detail)
 
     def __exit__(
@@ -78,7 +83,7 @@ class Audit:
         try:
             self.tracer["finish"](kind, value)
             if self.detail is not None:
-                self.detail.write(self.output)
+                self.detail.write()
         except Exception:  # not the target's fault; the host misses the closing record
             return
         # The thread's clock is read first: it is never ahead of the process's.
@@ -95,7 +100,7 @@ def describe(output: "Any", clocks: "tuple[int, int]", parent: int) -> None:
     """Write what the host has to know of this interpreter, before anything can go wrong."""
     from posix import getpid  # builtin, loaded at start-up
 
-    output.put("V", 1)
+    output.put("V", 2)
     output.put("P", getpid(), parent, clocks[0], clocks[1])
     facts = {
         "version": sys.version,

@@ -19,7 +19,7 @@ from importaudit.record import Cost, Failure, FirstUse, HotLine, Link, Record, R
 
 WORDS = {
     "start": "interpreter start and site",
-    "import": "import system (locks, specs)",
+    "import": "another thread's import",
     "find": "finding (path scan, stat)",
     "read": "reading",
     "compile": "compiling",

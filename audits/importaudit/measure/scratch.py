@@ -1,0 +1,45 @@
+"""Folders of our own, outside the audited trees: for traces and for the probe's bytecode."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from importaudit.errors import AuditError
+
+MEMORY = Path("/dev/shm")
+ROOM = 1 << 28  # bytes that must be free there
+
+
+def create(purpose: str) -> Path:
+    """A folder that only this user can read; in memory where there is room, since it is mapped.
+
+    Raises AuditError when there is no place for it.
+    """
+    try:
+        roomy = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
+        return Path(tempfile.mkdtemp(prefix="importaudit-", dir=MEMORY if roomy else None))
+    except OSError as error:
+        raise no_place(purpose, error) from error
+
+
+def no_place(purpose: str, error: OSError) -> AuditError:
+    """The error to raise when PURPOSE cannot be written."""
+    return AuditError(
+        f"no place for {purpose}: {error.strerror or error}",
+        "free some space, or set TMPDIR to a folder that has it",
+    )
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder for the trace of one run."""
+    made = create("the trace")
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
