@@ -35,15 +35,93 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """What the page cache and the bytecode are like when a run begins."""
+
+    cache: str = "warm"  # page cache of the files that the chain opens: warm or cold
+    bytecode: str = "as-shipped"  # or complete, none: through a private PYTHONPYCACHEPREFIX
+    pause_gc: bool = False  # no collections until the import is done
+
+    @property
+    def name(self) -> str:
+        """The name of its runs in a Record, and its name on the command line."""
+        return f"{self.cache}-{self.bytecode}" + ("-no-gc" if self.pause_gc else "")
+
+
+AS_SHIPPED = Condition()
+COLD = Condition("cold")
+PAUSED = Condition(pause_gc=True)
+# Every state that can be asked for, in the order of the report.
+CONDITIONS = (
+    Condition("warm", "complete"),
+    AS_SHIPPED,
+    Condition("warm", "none"),
+    Condition("cold", "complete"),
+    COLD,
+    Condition("cold", "none"),
+    PAUSED,
+)
+
+
+def chosen(compiled: int, sources: int) -> tuple[Condition, ...]:
+    """The states to measure when nobody has named any.
+
+    COMPILED of the SOURCES that the chain loads have no usable bytecode as shipped: where that
+    is none or all of them, as-shipped is one of the other states already.
+    """
+    skipped = {Condition("cold", "complete")}
+    if compiled == 0:
+        skipped.add(Condition("warm", "complete"))
+    elif compiled >= sources:
+        skipped |= {Condition("warm", "none"), Condition("cold", "none")}
+    return tuple(condition for condition in CONDITIONS if condition not in skipped)
+
+
+@dataclass(frozen=True)
 class Plan:
     """What an audit will do."""
 
     python: Path
     target: Target
-    runs: int = 3
+    runs: int = 3  # timing runs of each state; one detail run comes before them
     timeout: float | None = None  # seconds, for each run
+    states: tuple[Condition, ...] | None = (AS_SHIPPED,)  # None: chosen after the detail run
+    drop_caches: bool = False  # empty the whole machine's page cache for a cold run
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The timing runs of an audit, once the detail run has shown what there is to measure."""
+
+    conditions: tuple[Condition, ...]
+    runs: int  # of each
+    seconds: float  # that all of them are expected to take
 
     @property
-    def kinds(self) -> list[str]:
-        """The runs in order. The detail run warms the caches up, and shows most of a failure."""
-        return ["detail"] + ["timing"] * self.runs
+    def rounds(self) -> list[list[Condition]]:
+        """The runs, interleaved: one of each state a round, in turned order each other round.
+
+        What drifts on a machine, drifts for all states alike.
+        """
+        turned = self.conditions[::-1]
+        return [list(turned if number % 2 else self.conditions) for number in range(self.runs)]
+
+
+# What a run costs beside a warm one with complete bytecode, for telling how long a plan takes;
+# roughly what large chains do.
+WEIGHT = {"complete": 1.0, "none": 2.2, "cold": 1.6}
+
+
+def schedule(plan: Plan, compiled: int, sources: int, seconds: float) -> Schedule:
+    """The Schedule of PLAN, after a run of as many SECONDS that COMPILED so many of SOURCES."""
+    conditions = plan.states if plan.states is not None else chosen(compiled, sources)
+    missing = compiled / sources if sources else 0.0
+    as_shipped = 1 + (WEIGHT["none"] - 1) * missing
+    weights = [
+        WEIGHT.get(condition.bytecode, as_shipped)
+        * (WEIGHT["cold"] if condition.cache == "cold" else 1)
+        for condition in conditions
+    ]
+    fill = WEIGHT["none"] if any(c.bytecode == "complete" for c in conditions) else 0
+    expected = seconds / as_shipped * (sum(weights) * plan.runs + fill)
+    return Schedule(conditions, plan.runs, expected)

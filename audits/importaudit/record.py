@@ -88,7 +88,7 @@ class Process(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
 class Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """One execution of the target, as the parent's clock saw it."""
 
-    kind: str  # timing, detail, first-use, no-gc
+    kind: str  # timing, detail, first-use
     wall: int  # from exec to exit
     cpu: int  # user and system, of the process and the children that it waited for
     rows: dict[str, Cost]  # what the wall time consists of; adds up to it
@@ -107,12 +107,16 @@ class Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
 class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """A state of the machine that the target was run in; its runs carry its name."""
 
-    name: str  # "cold as-shipped": the two below
+    name: str  # "cold-as-shipped": of the three below
     cache: str  # page cache of the files that the chain opens: warm or cold
-    bytecode: str  # as-shipped, complete (overlaid), none
-    bytes: int = 0  # of those files that were in the page cache before, median of the runs
-    evicted: int = 0  # of these, how many were not any more when the run began
-    lower_bound: str = ""  # why a cold run may be slower still than measured, if it may
+    bytecode: str  # as-shipped, complete or none
+    pause_gc: bool = False
+    files: int = 0  # that the chain opens, as far as they are known
+    bytes: int = 0  # of those files
+    resident: int = 0  # of these, how many were in the page cache when a run began (median)
+    lower_bound: str = ""  # why a cold run may take longer than was measured, if it may
+    # What each phase cost the modules of each distribution, in the run of median wall time.
+    distributions: dict[str, dict[str, Cost]] = {}
 
 
 class Edge(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from importaudit.cli.output import check_writable, show_record, write
 from importaudit.errors import UsageError
 
 if TYPE_CHECKING:
-    from importaudit.plan import Target
+    from importaudit.plan import Condition, Target
 
 FINE, TARGET = 0, 3  # exit codes: see importaudit.cli
 
@@ -23,6 +23,7 @@ Examples:
   importaudit --python /srv/venv sglang.multimodal_gen --json sglang.json
   importaudit --code "import numpy; numpy.zeros(3)"
   importaudit --script train.py -- --epochs 1
+  importaudit --states cold-none,warm-complete --runs 5 torch
 \b
 Other commands (a module of such a name is reached after --: importaudit -- show):
   importaudit show RECORD    print the report of a Record again
@@ -39,8 +40,26 @@ Other commands (a module of such a name is reached after --: importaudit -- show
 @click.option("--code", metavar="STRING", help="Audit this code in place of modules.")
 @click.option("--script", metavar="FILE", type=click.Path(path_type=Path),
               help="Audit a script; MODULE… are its arguments.")  # fmt: skip
-@click.option("--runs", metavar="N", type=click.IntRange(1), default=3, show_default=True,
-              help="Timing runs; one detail run comes on top.")  # fmt: skip
+@click.option(
+    "--runs",
+    metavar="N",
+    type=click.IntRange(1),
+    default=3,
+    show_default=True,
+    help="Timing runs of each state, interleaved; one detail run comes before them.",
+)
+@click.option(
+    "--states",
+    metavar="LIST",
+    help="States to measure: warm or cold, as-shipped,"
+    " complete or none, as in cold-none,warm-complete; or all [default: those that tell"
+    " something here].",
+)
+@click.option(
+    "--quick", is_flag=True, help="One run a state: no spread, and no claim about savings."
+)
+@click.option("--drop-caches", is_flag=True, help="For cold runs, empty the page cache of the"
+              " whole machine (root).")  # fmt: skip
 @click.option("--timeout", metavar="S", type=click.FloatRange(0, min_open=True),
               help="Seconds for each run [default: none].")  # fmt: skip
 @click.option("--json", "json_file", metavar="FILE", type=click.Path(path_type=Path),
@@ -54,14 +73,18 @@ def audit(
     code: str | None,
     script: Path | None,
     runs: int,
+    states: str | None,
+    quick: bool,
+    drop_caches: bool,
     timeout: float | None,
     json_file: Path | None,
     top: int,
 ) -> int:
     """Say where the time of importing MODULE goes.
 
-    Runs the import in fresh processes of the target's interpreter, sees every import of theirs,
-    and shows which modules, distributions and phases the seconds go to.
+    Runs the import in fresh processes of the target's interpreter, with warm and cold page cache
+    and with and without bytecode, sees every import of theirs, and shows which modules,
+    distributions and phases the seconds go to.
     """
     from importaudit.measure import interpreter
     from importaudit.measure.audit import perform
@@ -70,7 +93,9 @@ def audit(
 
     check_writable(json_file)
     target = make_target(targets, code, script)
-    plan = Plan(interpreter.find(python, os.environ), target, runs, timeout)
+    conditions = conditions_of(states) if states is not None else None
+    where = interpreter.find(python, os.environ)
+    plan = Plan(where, target, 1 if quick else runs, timeout, conditions, drop_caches)
     record = perform(plan, Progress())
     written = write(record, json_file)
     if json_file != Path("-"):
@@ -99,6 +124,21 @@ def make_target(targets: tuple[str, ...], code: str | None, script: Path | None)
     for name in targets:
         check_name(name)
     return Target(modules=targets)
+
+
+def conditions_of(words: str) -> tuple[Condition, ...]:
+    """The states that WORDS name, in the order of the report; raises UsageError."""
+    from importaudit.plan import CONDITIONS
+
+    known = {condition.name: condition for condition in CONDITIONS}
+    asked = [word.strip() for word in words.split(",") if word.strip()]
+    if asked == ["all"]:
+        return CONDITIONS
+    unknown = [word for word in asked if word not in known]
+    if unknown or not asked:
+        problem = f"no state is called {unknown[0]!r}" if unknown else "--states names no state"
+        raise UsageError(problem, f"there are {', '.join(known)}, and all")
+    return tuple(condition for name, condition in known.items() if name in asked)
 
 
 def check_name(name: str) -> None:

@@ -1,70 +1,76 @@
-"""An audit: which runs there are, in which order, and the Record that they make."""
+"""An audit: which runs there are, and in which order."""
 
 from __future__ import annotations
 
 import os
-import platform
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
-from pathlib import Path
-from statistics import median_low
 from typing import Protocol
 
-from importaudit.analysis import distributions, failures, laziness
-from importaudit.measure import build, interpreter, launch
+from importaudit.analysis import failures, laziness
+from importaudit.measure import assemble, build, ground, interpreter, launch
+from importaudit.measure.assemble import Done, Material
+from importaudit.measure.ground import Ground
 from importaudit.measure.launch import Finished
-from importaudit.measure.trace import Trace
-from importaudit.plan import Plan, Target
-from importaudit.record import (
-    FORMAT,
-    VERSION,
-    Environment,
-    Failure,
-    FirstUse,
-    HotLine,
-    Interpreter,
-    Process,
-    Record,
-    Run,
-    text,
-)
-
-DETAILED = 10  # modules of largest self time whose hottest lines are kept
-LINES_KEPT = 5  # of each
+from importaudit.plan import Condition, Plan, Schedule, Target, schedule
+from importaudit.record import Failure, FirstUse, Record, Run
 
 
 class Listener(Protocol):
     """Told what the audit is doing; views implement it."""
 
-    def planned(self, plan: Plan) -> None: ...
-    def started(self, kind: str, number: int, of: int) -> None: ...
+    def began(self, plan: Plan) -> None: ...
+    def planned(self, schedule: Schedule) -> None: ...
+    def started(self, label: str, number: int, of: int) -> None: ...
     def ended(self, run: Run) -> None: ...
 
 
 def perform(plan: Plan, listener: Listener) -> Record:
     """Carry PLAN out. A target that fails ends it early, with what was recorded until then.
 
-    Raises InterpreterError when the interpreter is not one that can be audited.
+    Raises InterpreterError when the interpreter is not one that can be audited, and AuditError
+    where the page cache is to be dropped and may not be.
     """
     interpreter.ask(plan.python)
     load = os.getloadavg()[0]
-    listener.planned(plan)
-    done: list[tuple[Run, Finished]] = []
-    failure: Failure | None = None
-    for number, kind in enumerate(plan.kinds):
-        listener.started(kind, number + 1, len(plan.kinds))
-        finished = launch.run(
-            plan.python, plan.target, detail=kind == "detail", timeout=plan.timeout
-        )
-        if done:
-            build.locate(finished.main, done[0][1].main)
-        done.append((build.run(kind, finished), finished))
-        listener.ended(done[-1][0])
-        failure = diagnose(plan, finished)
-        if failure is not None:
-            break
-    return assemble(plan, done, failure, load, listener)
+    listener.began(plan)
+    listener.started("detail", 1, 1)
+    finished = launch.run(plan.python, plan.target, detail=True, timeout=plan.timeout)
+    detail = Done(build.run("detail", finished), finished)
+    listener.ended(detail.run)
+    found = Material(plan, load, detail, failure=diagnose(plan, finished))
+    if found.failure is None:
+        measure(plan, found, listener)
+    record = assemble.record(found)
+    if found.failure is None and plan.target.modules:
+        record.first_use = first_use(plan, record, listener)
+    return record
+
+
+def measure(plan: Plan, found: Material, listener: Listener) -> None:
+    """The timing runs, until one fails."""
+    run, finished = found.detail.run, found.detail.finished
+    runs = schedule(plan, run.compiled, build.sources(finished), run.wall / 1e9)
+    listener.planned(runs)
+    found.conditions = runs.conditions
+    with ground.prepared(plan, finished) as found.basis:
+        order = [condition for one in runs.rounds for condition in one]
+        for number, condition in enumerate(order, 1):
+            listener.started(condition.name, number, len(order))
+            found.failure = once(condition, found, found.basis, listener)
+            if found.failure is not None:
+                break
+
+
+def once(
+    condition: Condition, found: Material, basis: Ground, listener: Listener
+) -> Failure | None:
+    """One timing run; why it did not come to its end, if it did not."""
+    finished = basis.run(condition)
+    build.locate(finished.main, found.detail.finished.main)
+    done = Done(build.run("timing", finished, condition.name), finished)
+    found.failure = diagnose(found.plan, finished)
+    found.add(condition, done)
+    listener.ended(done.run)
+    return found.failure
 
 
 def diagnose(plan: Plan, finished: Finished) -> Failure | None:
@@ -83,142 +89,10 @@ def diagnose(plan: Plan, finished: Finished) -> Failure | None:
     )
 
 
-def assemble(
-    plan: Plan,
-    done: Sequence[tuple[Run, Finished]],
-    failure: Failure | None,
-    load: float,
-    listener: Listener,
-) -> Record:
-    """The Record of the runs DONE, the detail run first."""
-    chosen = representative([run for run, _ in done], failure)
-    finished, detail = done[chosen][1], done[0][1]
-    processes = build.processes(finished)
-    # Imports that found their module loaded know no origin: those that do have the last word.
-    events = sorted(processes[0].events, key=lambda event: event.origin != "")
-    modules = {event.module: event.origin for event in events}
-    modules |= dict.fromkeys(processes[0].by_hand, "")
-    facts = interpreter_facts(finished.main)
-    record = Record(
-        format=FORMAT,
-        version=VERSION,
-        tool=version("importaudit"),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        target=text(plan.target.text),
-        modules=list(plan.target.modules),
-        interpreter=facts,
-        environment=environment(os.environ, facts, load),
-        runs=[run for run, _ in done],
-        representative=chosen,
-        processes=processes,
-        spreads=build.spreads([build.process(f.main, f.spawned) for _, f in done[1:]]),
-        distributions=group(modules, finished.main, facts),
-        failure=failure,
-        notes=notes([finished for _, finished in done]),
-        output_lines=finished.stdout.count("\n") + finished.stderr.count("\n"),
-    )
-    record.edges = build.edges(detail.main, modules)
-    record.lines = hottest(build.hot_lines(detail.main), processes[0])
-    if failure is None and plan.target.modules:
-        record.first_use = first_use(plan, record, modules, listener)
-    return record
-
-
-def representative(runs: Sequence[Run], failure: Failure | None) -> int:
-    """Index of the run to show: the one that failed, or the timing run of median wall time."""
-    if failure is not None:
-        return len(runs) - 1
-    walls = [run.wall for run in runs]
-    return walls.index(median_low(walls[1:]), 1)
-
-
-def interpreter_facts(trace: Trace) -> Interpreter:
-    """What the guest said of its interpreter; empty where it said nothing."""
-    facts = trace.facts
-    return Interpreter(
-        executable=facts.get("executable", ""),
-        version=facts.get("version", ""),
-        prefix=facts.get("prefix", ""),
-        base_prefix=facts.get("base_prefix", ""),
-        path=trace.path,
-        cache_tag=facts.get("cache_tag", ""),
-        platlibdir=facts.get("platlibdir", "lib"),
-        optimize=int(facts.get("optimize", "0")),
-        pycache_prefix=facts.get("pycache_prefix", ""),
-    )
-
-
-def environment(variables: Mapping[str, str], facts: Interpreter, load: float) -> Environment:
-    """The surroundings that change the answer."""
-    return Environment(
-        variables={k: text(v) for k, v in sorted(variables.items()) if k.startswith("PYTHON")},
-        file_system=file_system(site_packages(facts)),
-        processors=len(os.sched_getaffinity(0)),
-        load=load,
-        machine=platform.machine(),
-        kernel=platform.release(),
-    )
-
-
-def site_packages(facts: Interpreter) -> str:
-    """The first folder of installed packages on the target's path, or its prefix."""
-    packages = (p for p in facts.path if p.endswith(("site-packages", "dist-packages")))
-    return next(packages, facts.prefix or "/")
-
-
-def file_system(path: str) -> str:
-    """The type of the file system that PATH is on, as the kernel's mount table has it."""
-    found = ("", "unknown")
-    try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    except OSError:
-        return "unknown"
-    real = os.path.realpath(path)
-    for line in lines:
-        before, _, after = line.partition(" - ")
-        mount = before.split()[4].replace("\\040", " ")
-        inside = real == mount or real.startswith(mount.rstrip("/") + "/")
-        if inside and len(mount) >= len(found[0]):
-            found = (mount, after.split()[0])
-    return found[1]
-
-
-def group(modules: Mapping[str, str], trace: Trace, facts: Interpreter) -> dict[str, list[str]]:
-    """Modules by distribution."""
-    if not facts.version:
-        return {}
-    path = list(dict.fromkeys([*trace.path, *trace.final_path]))
-    short = distributions.version_text(facts.version)
-    return distributions.assign(modules, path, facts.base_prefix, facts.platlibdir, short)
-
-
-def hottest(lines: Sequence[HotLine], process: Process) -> list[HotLine]:
-    """The hottest lines of the modules of largest self time, with their source."""
-    own: dict[str, int] = {}
-    for event in process.events:
-        own[event.module] = own.get(event.module, 0) + event.own.wall
-    kept: list[HotLine] = []
-    for module in sorted(own, key=lambda name: -own[name])[:DETAILED]:
-        kept += [line for line in lines if line.module == module][:LINES_KEPT]
-    for line in kept:
-        line.source = source_line(line.file, line.line)
-    return kept
-
-
-def source_line(file: str, line: int) -> str:
-    """The text of a line, or nothing where the source cannot be read."""
-    try:
-        with Path(file).open(encoding="utf-8", errors="replace") as lines:
-            return next((text.strip() for n, text in enumerate(lines, 1) if n == line), "")
-    except OSError:
-        return ""
-
-
-def first_use(
-    plan: Plan, record: Record, modules: Mapping[str, str], listener: Listener
-) -> FirstUse | None:
+def first_use(plan: Plan, record: Record, listener: Listener) -> FirstUse | None:
     """Import what the target names and has not loaded, in one more run, and see what it adds."""
     loaded = {e.module for e in record.processes[0].events} | set(record.processes[0].by_hand)
+    modules = assemble.modules_of(record.processes[0])
     known = laziness.known_not_loaded(plan.target.modules, modules, loaded)
     if not known:
         return None
@@ -240,16 +114,3 @@ def first_use(
         cpu=run.cpu - base.cpu,
         failed=[name for name in failed if name in known],
     )
-
-
-def notes(done: Sequence[Finished]) -> list[str]:
-    """What could not be measured, in words."""
-    found = []
-    lost = sum(finished.main.malformed for finished in done)
-    if lost:
-        found.append(f"{lost} records of the traces were cut off or unreadable")
-    if any(finished.waited is None for finished in done):
-        found.append("no scheduler statistics here: runnable time is counted as blocked")
-    if any(finished.main.running for finished in done):
-        found.append("a thread was still importing when the main thread was done")
-    return found

@@ -91,9 +91,10 @@ def processes(finished: Finished) -> list[Process]:
     return [process(trace, finished.spawned) for trace in order]
 
 
-def run(kind: str, finished: Finished) -> Run:
+def run(kind: str, finished: Finished, state: str = "") -> Run:
     """The sums of one execution."""
     trace = finished.main
+    imports = list(trace.events.values())
     return Run(
         kind=kind,
         wall=finished.exited - finished.spawned,
@@ -104,7 +105,18 @@ def run(kind: str, finished: Finished) -> Run:
         modules=sum(e.outcome == "loaded" for e in trace.events.values() if e.number),
         exit=finished.status,
         timed_out=finished.timed_out,
+        state=state,
+        disk=finished.disk,
+        faults=finished.faults,
+        files=sum(raw.costs.opened for raw in imports),
+        compiled=sum(raw.costs.compiled > 0 for raw in imports),
     )
+
+
+def sources(finished: Finished) -> int:
+    """How many modules of the chain are loaded from source, by way of bytecode or not."""
+    events = finished.main.events.values()
+    return sum(e.outcome == "loaded" and e.origin.endswith(".py") for e in events)
 
 
 def rows(finished: Finished) -> dict[str, Cost]:

@@ -25,6 +25,7 @@ LINE = (
     "or exec(d['codes']['start'],d))(open(c['code'],'rb'))or d['start'](k,c))"
     "((lambda t:(t.perf_counter_ns(),t.thread_time_ns()))(__import__('time')),%r,{}):%s"
 )
+SECTOR = 512  # bytes, in which getrusage counts what is read
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -40,6 +41,8 @@ class Finished:
     status: int
     timed_out: bool
     pid: int
+    disk: int = 0  # bytes read from disk, with the children's
+    faults: int = 0  # major page faults, with the children's
     traces: list[Trace] = field(default_factory=list)
     stdout: str = ""
     stderr: str = ""
@@ -57,8 +60,12 @@ def run(
     detail: bool = False,
     timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
+    pause_gc: bool = False,
+    write_bytecode: bool = False,
 ) -> Finished:
     """Run TARGET under PYTHON and the probe; TIMEOUT is in seconds of wall time.
+
+    With PAUSE_GC nothing is collected until the target is done, or collects by itself.
 
     Raises AuditError when the interpreter cannot be started, and InterpreterError when it cannot
     compile the probe. A target that fails does not
@@ -69,13 +76,14 @@ def run(
             "code": str(guest.code(python, detail=detail)),
             "prefix": str(folder / "trace"),
             "detail": detail,
+            "pause_gc": pause_gc,
             "script": str(target.script) if target.script is not None else None,
             "argv": list(target.argv),
             "statement": target.statement,
             "line": LINE,
         }
         code = LINE % (config, target.statement)
-        command = [str(python), "-B", "-c", code]
+        command = [str(python), *([] if write_bytecode else ["-B"]), "-c", code]
         finished = execute(
             command, folder, timeout, os.environ if environment is None else environment
         )
@@ -125,6 +133,8 @@ def execute(
         status=os.waitstatus_to_exitcode(status),
         timed_out=timed_out,
         pid=pid,
+        disk=usage.ru_inblock * SECTOR,
+        faults=usage.ru_majflt,
         stdout=out.read_text("utf-8", "replace"),
         stderr=err.read_text("utf-8", "replace"),
     )

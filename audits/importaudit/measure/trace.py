@@ -18,6 +18,7 @@ are tuples of strings and integers, the first of which says what it is:
     N name...                                   sys.modules at the end
     C count count count                         collections, by generation
     D wall cpu waited                           the target's code has ended
+    O path...                                   files that were opened (detail run)
     H number name                               in sys.modules by hand, during that import
     L number line ns                            samples of a line of that import's body
     I number name package names file line count an import statement, run during that import
@@ -108,6 +109,7 @@ class Trace:
     collections: list[int] = field(default_factory=list)
     done: tuple[int, int, int] | None = None
     closed: tuple[int, int, int] | None = None
+    opened: list[str] = field(default_factory=list)
     by_hand: list[tuple[int, str]] = field(default_factory=list)
     samples: list[tuple[int, int, int]] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
@@ -246,6 +248,7 @@ READERS: dict[str, tuple[str, Callable[..., None]]] = {
     "C": ("i*", lambda trace, *counts: trace.collections.extend(counts)),
     "D": ("iii", lambda trace, *clocks: setattr(trace, "done", clocks)),
     "X": ("iii", lambda trace, *clocks: setattr(trace, "closed", clocks)),
+    "O": ("s*", lambda trace, *paths: trace.opened.extend(paths)),
     "H": ("ns", lambda trace, *fields: trace.by_hand.append(fields)),
     "L": ("nii", lambda trace, *fields: trace.samples.append(fields)),
 }

@@ -9,6 +9,7 @@ innermost module body of each thread that is in one.
 
 import _frozen_importlib as bootstrap
 import builtins
+import os
 import sys
 from _frozen_importlib import _gcd_import  # type: ignore[attr-defined]
 from _thread import get_ident, start_new_thread
@@ -71,6 +72,7 @@ class Detail:
         self.calls: dict[tuple[int, str, str], list[Any]] = {}
         self.samples: dict[tuple[int, int], int] = {}
         self.by_hand: list[tuple[str, int]] = []
+        self.opened: set[str] = set()
 
     def install(self, tracer: "dict[str, Any]", output: "Any") -> None:
         self.output = output
@@ -79,7 +81,16 @@ class Detail:
         self.known.update(sys.modules)
         builtins.__import__ = Observer(builtins.__import__, self.statement)
         bootstrap._gcd_import = Observer(_gcd_import, self.call)  # type: ignore[attr-defined]
+        sys.addaudithook(self.audited)
         start_new_thread(self.sample, ())
+
+    def audited(self, event: str, arguments: "tuple[Any, ...]") -> None:
+        """An audit event (PEP 578): which files are opened, by anything written in Python."""
+        if event == "open" and self.sampling and isinstance(arguments[0], (str, bytes)):
+            try:
+                self.opened.add(os.path.abspath(os.fsdecode(arguments[0])))
+            except OSError:  # no working directory any more
+                pass
 
     def asked(self, event: "Any", frame: "FrameType | None") -> None:
         """EVENT was asked for by the code at FRAME, past the import system's own frames."""
@@ -170,6 +181,7 @@ class Detail:
         """Resolve and write everything."""
         output = self.output
         self.sampling = False
+        output.put("O", *self.files())
         for name, number in self.by_hand:
             output.put("H", number, name)
         for (number, line), took in self.samples.items():
@@ -182,6 +194,20 @@ class Detail:
                 name, names, line = found
                 file = code.co_filename
                 output.put("I", number, name, package, names, file, line, count)
+
+    def files(self) -> "list[str]":
+        """The files that have been opened, loaded or mapped, with what start-up needed."""
+        found = set(self.opened)
+        for module in list(sys.modules.values()):
+            spec = module.__dict__.get("__spec__") if type(module) is type(sys) else None
+            if type(spec) is bootstrap.ModuleSpec:
+                found.update(path for path in (spec.origin, spec.cached) if type(path) is str)
+        with open("/proc/self/maps", "rb") as lines:
+            for line in lines:
+                fields = line.split(None, 5)
+                if len(fields) == 6 and fields[5].startswith(b"/"):
+                    found.add(os.fsdecode(fields[5].rstrip()))
+        return sorted(found)
 
 
 class Decoder:

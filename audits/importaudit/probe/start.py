@@ -12,9 +12,9 @@ dictionaries and leaves no trace in ``sys.modules``.
 ``start(clocks, config)``
     clocks   (perf_counter_ns, thread_time_ns) taken by that line before it did anything else
     config   dict: "code" (the file of bytecode), "prefix" (trace files are PREFIX.PID), "detail"
-             (bool: take edges and samples), "script" (path or None), "argv" (of it), "statement"
-             (the target's code, which the line ends with), "line" (its pattern, to start children
-             with)
+             (bool: take edges and samples), "pause_gc" (bool: no collections), "script" (path or
+             None), "argv" (of it), "statement" (the target's code, which the line ends with),
+             "line" (its pattern, to start children with)
 ``codes``    put here by that line: the code of each file, by name
 
 Files written: PREFIX.PID, one for each process that is followed, written record by record so
@@ -72,6 +72,8 @@ class Audit:
         self.children["follow"](self.tracer, self.output, self.config)
         if self.detail is not None:
             self.detail.install(self.tracer, self.output)
+        if self.config["pause_gc"]:
+            self.tracer["gc"].disable()
         self.tracer["install"](self.output, self.detail)
 
     def __exit__(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import suppress
 from typing import TextIO
 
-from importaudit.plan import Plan
+from importaudit.plan import Plan, Schedule
 from importaudit.record import Run
 
 
 class Progress:
-    """Prints the plan, then one line a run; on a terminal, with the clock of the running one."""
+    """Prints the plan, then one line a run; on a terminal, also the one that is running."""
 
     def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
         self.stream = stream or sys.stderr
@@ -24,14 +23,17 @@ class Progress:
             with suppress(OSError, ValueError):
                 print(text, end=end, file=self.stream, flush=True)
 
-    def planned(self, plan: Plan) -> None:
-        runs = f"{plan.runs} timing run{'s' if plan.runs != 1 else ''} and one detail run"
-        limit = f", each at most {plan.timeout:g} s" if plan.timeout is not None else ""
-        self.say(f"Auditing {plan.target.text} under {plan.python}: {runs}{limit}.")
+    def began(self, plan: Plan) -> None:
+        limit = f", each run at most {plan.timeout:g} s" if plan.timeout is not None else ""
+        self.say(f"Auditing {plan.target.text} under {plan.python}{limit}.")
 
-    def started(self, kind: str, number: int, of: int) -> None:
-        self.began = time.monotonic()
-        label = f"  {kind} run {number} of {of}" if of > 1 else f"  {kind} run"
+    def planned(self, schedule: Schedule) -> None:
+        names = ", ".join(condition.name for condition in schedule.conditions)
+        runs = f"{schedule.runs} runs each" if schedule.runs != 1 else "one run each"
+        self.say(f"Plan: {names}; {runs}, about {duration(schedule.seconds)} in all.")
+
+    def started(self, label: str, number: int, of: int) -> None:
+        label = f"  {number} of {of}: {label}" if of > 1 else f"  {label} run"
         if self.terminal:
             self.say(f"{label} …", end="\r")
         self.label = label
@@ -40,3 +42,10 @@ class Progress:
         took = f"{run.wall / 1e9:.2f} s wall, {run.cpu / 1e9:.2f} s CPU, {run.imports:,} imports"
         end = "" if run.exit == 0 else f", exit status {run.exit}"
         self.say(f"{self.label}: {took}{end}")
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words, as precise as a guess deserves."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min"
