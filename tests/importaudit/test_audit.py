@@ -14,8 +14,10 @@ from support.targets import write_tree
 from importaudit import record as records
 from importaudit.analysis import costs
 from importaudit.errors import InterpreterError
-from importaudit.measure.audit import file_system, perform, source_line
-from importaudit.plan import Plan, Target
+from importaudit.measure.assemble import source_line
+from importaudit.measure.audit import perform
+from importaudit.measure.surroundings import file_system
+from importaudit.plan import Plan, Schedule, Target
 from importaudit.record import Record, Run
 
 OURS = Path(sys.executable)
@@ -54,14 +56,18 @@ class Heard:
     told: list[str] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
 
-    def planned(self, plan: Plan) -> None:
-        self.told.append(f"planned {' '.join(plan.kinds)}")
+    def began(self, plan: Plan) -> None:
+        self.told.append(f"began {plan.target.text}")
 
-    def started(self, kind: str, number: int, of: int) -> None:
-        self.told.append(f"started {kind} {number}/{of}")
+    def planned(self, schedule: Schedule) -> None:
+        names = [condition.name for condition in schedule.conditions]
+        self.told.append(f"planned {schedule.runs} of {' '.join(names)}")
+
+    def started(self, label: str, number: int, of: int) -> None:
+        self.told.append(f"started {label} {number}/{of}")
 
     def ended(self, run: Run) -> None:
-        self.told.append(f"ended {run.kind}")
+        self.told.append(f"ended {run.state or run.kind}")
         self.runs.append(run)
 
 
@@ -84,10 +90,15 @@ def record(done: tuple[Record, Heard]) -> Record:
 
 def test_the_plan_is_told_before_anything_runs(done: tuple[Record, Heard]) -> None:
     assert done[1].told == [
-        "planned detail timing timing timing",
-        "started detail 1/4",
+        "began lazy",
+        "started detail 1/1",
         "ended detail",
-        *[text for n in (2, 3, 4) for text in (f"started timing {n}/4", "ended timing")],
+        "planned 3 of warm-as-shipped",
+        *[
+            text
+            for n in (1, 2, 3)
+            for text in (f"started warm-as-shipped {n}/3", "ended warm-as-shipped")
+        ],
         "started first-use 1/1",
         "ended first-use",
     ]

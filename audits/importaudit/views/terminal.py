@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
 from statistics import median
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from importaudit.analysis import costs
+from importaudit.analysis import advice, costs, states
 from importaudit.analysis.costs import Row
 from importaudit.analysis.distributions import MAIN
 from importaudit.analysis.graph import ROOT
-from importaudit.record import Cost, Failure, FirstUse, HotLine, Link, Record, Run
+from importaudit.record import Failure, FirstUse, HotLine, Link, Record, Run
+from importaudit.views import next_steps, state_table
+from importaudit.views.figures import (
+    FIRST,
+    WIDE,
+    figures,
+    fit,
+    grid,
+    left,
+    middle,
+    number,
+    place,
+    right,
+    seconds,
+    share,
+    spread,
+    visible,
+)
 
 WORDS = {
     "start": "interpreter start and site",
@@ -33,11 +47,6 @@ WORDS = {
     "threads": "other threads (CPU)",
     "children": "child processes (CPU)",
 }
-# What must not reach a terminal: escape sequences as a whole, and other control characters.
-ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)")
-CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd") | {9: " "}
-FIRST = "first imported at"
-WIDE = 80  # columns from which there is room for the last column of the tables
 WORTH_A_ROW = 20_000_000  # nanoseconds of a module's second hottest line
 LONGEST = 40  # lines of a failed target's stderr that are shown
 
@@ -57,6 +66,11 @@ def report(record: Record, width: int, top: int) -> list[RenderableType]:
         run = record.runs[record.representative]
         graph = costs.graph_of(record)
         parts.append(phases(record, run, width))
+        if len(record.states) > 1:
+            parts.append(state_table.table(states.rows(record), width))
+        cold = states.stack(record)
+        if cold is not None:
+            parts.append(state_table.stack(cold, width))
         parts.append(
             rows("Distributions", costs.by_distribution(record, graph), record, width, top)
         )
@@ -66,6 +80,8 @@ def report(record: Record, width: int, top: int) -> list[RenderableType]:
         parts.append(lines(record, width))
     if record.first_use is not None:
         parts.append(first_use(record.first_use))
+    if record.processes and record.processes[0].events:
+        parts.append(next_steps.steps(advice.steps(record, graph), record))
     parts += [Text(f"Note: {' '.join(visible(note))}.", style="yellow") for note in remarks(record)]
     return parts
 
@@ -123,7 +139,7 @@ def failure(problem: Failure) -> RenderableType:
 
 def phases(record: Record, run: Run, width: int) -> RenderableType:
     """Wall and CPU time from exec to exit, and the rows that they consist of."""
-    timed = [r for r in record.runs if r.kind == "timing"] or [run]
+    timed = [r for r in record.runs if r.kind == "timing" and r.state == run.state] or [run]
     table = grid("", "wall s", "on CPU", "runnable", "blocked", "share")
     room = max(10, width - 46)
     for name, cost in run.rows.items():
@@ -134,7 +150,7 @@ def phases(record: Record, run: Run, width: int) -> RenderableType:
                 Text(right(WORDS[name], room), style="dim"), "", Text(seconds(cpu), style="dim")
             )
     total = Text()
-    total.append("Wall ")
+    total.append(f"{run.state}: wall " if len(record.states) > 1 else "Wall ")
     total.append(f"{median(r.wall for r in timed) / 1e9:.2f} s", style="bold")
     total.append(f"{spread([r.wall for r in timed])}, CPU ")
     total.append(f"{median(r.cpu for r in timed) / 1e9:.2f} s", style="bold")
@@ -246,87 +262,3 @@ def remarks(record: Record) -> list[str]:
     if record.output_lines and record.failure is None:
         found.append(f"the target printed {number(record.output_lines, 'line')}")
     return found
-
-
-# --- figures -------------------------------------------------------------------------------
-
-
-def grid(title: str, *columns: str) -> Table:
-    """A table without lines: names to the left, figures to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column(Text(title, style="bold"), no_wrap=True, overflow="ellipsis")
-    for column in columns:
-        text = column in (FIRST, "")
-        if text:
-            table.add_column(column, no_wrap=True)
-        else:  # a figure is shown whole or not at all
-            table.add_column(column, justify="right", no_wrap=True, min_width=max(6, len(column)))
-    return table
-
-
-def seconds(nanoseconds: float) -> str:
-    """Seconds with three decimals; what rounds to nothing has no sign."""
-    return f"{round(nanoseconds / 1e9, 3) + 0.0:.3f}"
-
-
-def number(count: int, one: str, many: str = "") -> str:
-    """ "1 module", "2 modules"."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def figures(cost: Cost) -> tuple[str, str, str, str]:
-    return seconds(cost.wall), seconds(cost.cpu), seconds(cost.waiting), seconds(cost.blocked)
-
-
-def share(part: int, whole: int) -> str:
-    return f"{round(100 * part / whole, 1) + 0.0:.1f} %" if whole else ""
-
-
-def spread(values: Sequence[int]) -> str:
-    """Least and most of several values, in seconds; nothing for one."""
-    if len(values) < 2:
-        return ""
-    return f" ({min(values) / 1e9:.2f} to {max(values) / 1e9:.2f}, {len(values)} runs)"
-
-
-def place(link: Link, record: Record | None = None) -> str:
-    """file:line, the file below the search path entry that it was found on."""
-    file = link.file
-    if record is not None:
-        for entry in sorted(record.interpreter.path, key=len, reverse=True):
-            if entry and file.startswith(entry + os.sep):
-                file = file[len(entry) + 1 :]
-                break
-    return f"{' '.join(visible(file))}:{link.line}" if file else ""
-
-
-def fit(room: int, first: Sequence[str], second: Sequence[str]) -> tuple[int, int]:
-    """How much of ROOM two columns of text get: half each, and what the other leaves over."""
-    one, two = (max(map(len, texts), default=0) for texts in (first, second))
-    half = room // 2
-    if two <= room - half:
-        return room - two, two
-    return min(one, half), room - min(one, half)
-
-
-def visible(text: str) -> list[str]:
-    """The lines of TEXT, which anybody may have written, without what would steer a terminal."""
-    return [line.translate(CONTROLS) for line in ESCAPES.sub("", text).split("\n")]
-
-
-def left(text: str, room: int) -> str:
-    """TEXT in ROOM characters, cut at the left with an ellipsis."""
-    return text if len(text) <= room else "…" + text[len(text) - room + 1 :]
-
-
-def right(text: str, room: int) -> str:
-    """TEXT in ROOM characters, cut at the right with an ellipsis."""
-    return text if len(text) <= room else text[: room - 1] + "…"
-
-
-def middle(text: str, room: int) -> str:
-    """TEXT in ROOM characters, cut in the middle with an ellipsis."""
-    if len(text) <= room:
-        return text
-    head = room // 2
-    return text[:head] + "…" + text[len(text) - (room - head - 1) :]

@@ -1,0 +1,85 @@
+"""The states side by side, and the stack from the fastest to the cold one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from importaudit.analysis.states import Part, Row, Stack
+from importaudit.analysis.statistics import Spread
+from importaudit.views.figures import WIDE, grid, number, right, seconds, share, visible
+
+MEGA = 1_000_000
+LARGEST = 3  # distributions that are named beside a part
+NAMED = 0.01  # of the whole: what is less is not named
+
+
+def table(rows: Sequence[Row], width: int) -> RenderableType:
+    """One row a state."""
+    if not rows:
+        return Group()
+    columns = ["wall s", "CPU s", "MB read", "files", "major faults", "compiled"]
+    if width < WIDE:
+        columns = columns[:2]
+    drawn = grid("States", *columns)
+    for row in rows:
+        figures = [several(row.wall), several(row.cpu), f"{row.disk / MEGA:,.1f}"]
+        figures += [f"{count:,}" for count in (row.files, row.faults, row.compiled)]
+        drawn.add_row(Text(row.state.name), *figures[: len(columns)])
+    parts: list[RenderableType] = [drawn]
+    parts += [Text(f"  {line}", style="dim") for line in remarks(rows)]
+    if width < WIDE:
+        note = f"  from {WIDE} columns on: MB read, files, major faults, compiled"
+        parts.append(Text(note, style="dim"))
+    return Group(*parts, Text())
+
+
+def several(values: Spread) -> str:
+    """Median, and least to most, in seconds."""
+    middle = f"{values.median / 1e9:.2f}"
+    if values.count == 1:
+        return f"{middle} (one run)"
+    return f"{middle} ({values.least / 1e9:.2f} to {values.most / 1e9:.2f})"
+
+
+def remarks(rows: Sequence[Row]) -> list[str]:
+    """What was in the page cache, and what that means."""
+    found = []
+    if rows[0].wall.count > 1:
+        found.append(
+            f"median (least to most) of {number(rows[0].wall.count, 'run')} each, interleaved"
+        )
+    for row in rows:
+        state = row.state
+        if state.cache == "cold":
+            gone = state.bytes - state.resident
+            text = f"{state.name}: {gone / MEGA:,.0f} of {state.bytes / MEGA:,.0f} MB evicted"
+            text += f" ({share(gone, state.bytes)}, {number(state.files, 'file')})"
+            if state.lower_bound:
+                text += f"; lower bound: {state.lower_bound}"
+            found.append(text)
+    return found
+
+
+def stack(found: Stack, width: int) -> RenderableType:
+    """The parts of the cold time, which add up to it."""
+    drawn = grid("Where the cold time goes", "wall s", "share", "")
+    room = max(10, width - 55)
+    for part in found.parts:
+        largest = Text(right(owners(part, found.wall), room), style="dim")
+        drawn.add_row(Text(part.name), seconds(part.wall), share(part.wall, found.wall), largest)
+    drawn.add_row(Text("cold-as-shipped", style="bold"), Text(seconds(found.wall), style="bold"))
+    note = f"  The first rows are those of {found.base}; the others come on top of them."
+    return Group(drawn, Text(note, style="dim"), Text())
+
+
+def owners(part: Part, whole: int) -> str:
+    """The distributions that have most of PART, with seconds."""
+    largest = sorted(part.distributions.items(), key=lambda item: -item[1])[:LARGEST]
+    return ", ".join(
+        f"{' '.join(visible(name))} {wall / 1e9:.2f}"
+        for name, wall in largest
+        if wall >= NAMED * whole
+    )
