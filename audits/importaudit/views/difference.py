@@ -18,7 +18,7 @@ from importaudit.analysis.difference import (
     by_distribution,
 )
 from importaudit.analysis.statistics import Verdict
-from importaudit.views.terminal import WIDE, grid, middle, number, seconds, visible
+from importaudit.views.terminal import WIDE, fit, grid, middle, number, seconds, visible
 
 WORDS = {
     Verdict.MORE: "more",
@@ -146,12 +146,15 @@ def modules(title: str, found: Sequence[Module], width: int, top: int) -> Render
         style="not bold",
     )
     table = grid("  module", "self ms", "CPU ms", "")
-    room = width - 26
-    for one in found[:top]:
-        name = middle(one_line(one.module), room * 6 // 10)
-        owner = middle(one_line(one.distribution), room - room * 6 // 10)
+    names = [one_line(one.module) for one in found[:top]]
+    owners = [one_line(one.distribution) for one in found[:top]]
+    name_room, owner_room = fit(width - 26, ["  module", *names], owners)
+    for one, name, owner in zip(found, names, owners, strict=False):
         table.add_row(
-            f"  {name}", milliseconds(one.wall), milliseconds(one.cpu), Text(owner, style="dim")
+            f"  {middle(name, name_room)}",
+            milliseconds(one.wall),
+            milliseconds(one.cpu),
+            Text(middle(owner, owner_room), style="dim"),
         )
     return Group(total, whose(found, top), table, *rest(len(found), top), Text())
 
@@ -159,10 +162,12 @@ def modules(title: str, found: Sequence[Module], width: int, top: int) -> Render
 def whose(found: Sequence[Module], top: int) -> RenderableType:
     """How many of the modules each distribution has."""
     counted = by_distribution(found)
-    text = ", ".join(f"{count:,} {one_line(name) or '(unknown)'}" for name, count in counted[:top])
+    text = ", ".join(
+        f"{one_line(name) or '(unknown)'} ({count:,})" for name, count in counted[:top]
+    )
     left = len(counted) - top
     more = f", … {number(left, 'distribution')} more" if left > 0 else ""
-    return Text(f"  {text}{more}", style="dim")
+    return Text(f"  by distribution: {text}{more}", style="dim")
 
 
 def rest(count: int, top: int) -> list[RenderableType]:
@@ -176,9 +181,10 @@ def rest(count: int, top: int) -> list[RenderableType]:
 def legend() -> RenderableType:
     """What the words mean."""
     return Text(
-        "Medians. more, less: the 95 % interval of B / A leaves 1 out. within noise: it does not;\n"
-        "wide: nor does it leave out 5 % more or less. Modules: within noise where the ranges of\n"
-        "their self times overlap. What was recorded later also differs by what the machine did.",
+        "Medians. more, less: the 95 % interval of B / A leaves 1 out. within noise: it does not;"
+        " wide: it reaches beyond 5 % more or less, so such a difference may hide in it. Modules"
+        " are within noise where the ranges of their self times overlap. Two Records differ as well"
+        " by what the machine was doing at the time.",
         style="dim",
     )
 

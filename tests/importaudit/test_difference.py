@@ -1,0 +1,495 @@
+"""``importaudit diff``: on Records by hand, as it is drawn, and run for real."""
+
+from __future__ import annotations
+
+import json
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+from support.command import audit, importaudit
+from support.records import tiny
+from support.targets import write_tree
+
+from importaudit import record as records
+from importaudit.analysis.difference import (
+    DEFAULT_STATE,
+    FORMAT,
+    VERSION,
+    Contrast,
+    Difference,
+    Mover,
+    by_distribution,
+    difference,
+)
+from importaudit.analysis.statistics import Verdict
+from importaudit.record import (
+    Cost,
+    Event,
+    Failure,
+    Process,
+    Record,
+    Run,
+    Spread,
+    State,
+)
+from importaudit.views import difference as view
+
+MS = 1_000_000
+DIFFERENT = (Verdict.MORE, Verdict.LESS)
+COLD = "cold as-shipped"
+
+
+def run(wall: float, cpu: float, state: str = "", **more: Any) -> Run:
+    """A timing run, milliseconds."""
+    return Run("timing", round(wall * MS), round(cpu * MS), {}, {}, 4, 3, 0, state=state, **more)
+
+
+def loaded(number: int, name: str, own: int, **more: Any) -> Event:
+    phases = {"body": Cost(own * MS, own * MS, 0)}
+    return Event(number, 0, name, start=number, wall=own * MS, phases=phases, **more)
+
+
+def flat(*milliseconds: float) -> Spread:
+    """A spread, the same by both clocks."""
+    values = [round(value * MS) for value in milliseconds]
+    return Spread(values, values)
+
+
+def before() -> Record:
+    """Two states, three modules, one of them made by hand."""
+    return tiny(
+        runs=[
+            run(2000, 2000), run(500, 480), run(505, 484), run(495, 478),
+            run(900, 500, COLD, disk=7_000_000, files=12, compiled=3),
+            run(1100, 505, COLD, disk=7_000_000, files=12, compiled=3),
+            run(1000, 495, COLD, disk=7_000_000, files=12, compiled=3),
+        ],
+        representative=1,
+        states=[State(COLD, "cold", "as-shipped")],
+        processes=[Process(7, events=[
+            Event(0, -1, "__main__", start=0, wall=400 * MS, loader=""),
+            loaded(1, "slow", 100), loaded(2, "steady", 50), loaded(3, "old", 30),
+            loaded(4, "absent", 0, outcome="failed"),
+        ], by_hand=["made"], finished=True)],
+        spreads={"slow": flat(100, 99, 102), "steady": flat(50, 48, 53), "old": flat(30, 29, 31)},
+        distributions={"tools 1.0": ["slow", "old"], "made 2": ["made"]},
+    )  # fmt: skip
+
+
+def after() -> Record:
+    """The same with one module slower, one gone and two new, and half the files from disk."""
+    record = before()
+    record.created = "2026-01-03T03:04:05+00:00"
+    record.runs[0] = run(700, 690)
+    record.runs[1:4] = [run(705, 680), run(700, 684), run(695, 678)]
+    for cold in record.runs[4:]:
+        cold.disk, cold.compiled, cold.modules = 3_500_000, 0, 4
+    record.processes[0].events[3:4] = [loaded(3, "fresh", 20), loaded(5, "fresh.sub", 25)]
+    record.spreads |= {"slow": flat(300, 298, 305), "steady": flat(52, 49, 55)}
+    record.distributions = {"tools 1.0": ["slow"], "fresh 0.1": ["fresh", "fresh.sub"]}
+    record.runs[0].kind = "detail"
+    return record
+
+
+def earlier() -> Record:
+    record = before()
+    record.runs[0].kind = "detail"
+    return record
+
+
+def render(found: Difference, width: int, top: int = 15) -> str:
+    stream = StringIO()
+    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    view.show(found, console, top)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def names(found: list[Mover]) -> list[str]:
+    return [mover.module for mover in found]
+
+
+# --- times ---------------------------------------------------------------------------------
+
+
+def test_each_state_is_compared_by_each_clock() -> None:
+    cold, warm = difference(earlier(), after()).states
+
+    assert (cold.state, warm.state) == (COLD, DEFAULT_STATE)
+    assert (warm.wall.a.median, warm.wall.b.median) == (500 * MS, 700 * MS)
+    assert warm.wall.ratio == pytest.approx(1.4)
+    assert warm.wall.difference == pytest.approx(200 * MS)
+    assert (warm.wall.verdict, warm.cpu.verdict) == (Verdict.MORE, Verdict.MORE)
+    assert (cold.wall.verdict, cold.cpu.verdict) == (Verdict.UNKNOWN, Verdict.NO_DIFFERENCE)
+
+
+def test_what_a_run_did_is_named_where_it_differs() -> None:
+    cold, warm = difference(earlier(), after()).states
+
+    assert warm.counts == []
+    assert cold.counts == [
+        Contrast("modules", "3", "4"),
+        Contrast("bytes from disk", "7000000", "3500000"),
+        Contrast("compiled", "3", "0"),
+    ]
+
+
+def test_the_detail_run_is_no_timing_run() -> None:
+    assert difference(earlier(), after()).states[1].wall.a.count == 3
+
+
+def test_one_run_is_too_few() -> None:
+    found = difference(tiny(), tiny()).states[0]
+
+    assert (found.wall.ratio, found.wall.interval, found.wall.verdict) == (1, None, "unknown")
+    assert "too few runs" in render(difference(tiny(), tiny()), 100)
+
+
+def test_a_clock_that_stood_still_has_no_ratio() -> None:
+    still = tiny(runs=[run(5, 0), run(5, 0), run(5, 0)])
+    found = difference(still, still).states[0]
+
+    assert (found.cpu.ratio, found.cpu.verdict) == (None, None)
+    assert found.wall.verdict is Verdict.NO_DIFFERENCE
+
+
+def test_a_state_that_one_lacks_is_not_comparable() -> None:
+    less = after()
+    less.runs = less.runs[:4]
+    found = difference(earlier(), less)
+
+    assert [row.state for row in found.states] == [DEFAULT_STATE]
+    assert (found.only_a, found.only_b) == ([COLD], [])
+    assert f"not comparable: state {COLD}: run (A), not run (B)" in render(found, 100)
+    assert f"not comparable: state {COLD}: not run (A), run (B)" in render(
+        difference(less, earlier()), 100
+    )
+
+
+# --- conditions ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("what", "part", "field", "value"),
+    [
+        ("target", "", "target", "other"),
+        ("interpreter", "interpreter", "version", "3.12.1 (main)"),
+        ("implementation", "interpreter", "cache_tag", "pypy311"),
+        ("optimise level", "interpreter", "optimize", 2),
+        ("machine", "environment", "machine", "aarch64"),
+        ("kernel", "environment", "kernel", "6.2"),
+        ("processors", "environment", "processors", 8),
+        ("file system", "environment", "file_system", "overlay"),
+    ],
+)
+def test_times_under_other_conditions_are_not_judged(
+    what: str, part: str, field: str, value: object
+) -> None:
+    ours, theirs = earlier(), after()
+    owner = getattr(theirs, part) if part else theirs
+    was = getattr(getattr(ours, part) if part else ours, field)
+    setattr(owner, field, value)
+    found = difference(ours, theirs)
+    text = render(found, 100)
+
+    said = str(was) or "unknown"
+    assert found.not_comparable == [Contrast(what, said, str(value))]
+    assert f"not comparable: {what}: {said} (A), {value} (B)" in text
+    assert {times.verdict for row in found.states for times in (row.wall, row.cpu)} == {None}
+    assert (found.movers_wall, found.movers_cpu) == ([], [])
+    assert [one.module for one in found.new] == ["fresh.sub", "fresh"]
+    assert text.count("not judged") == 4 + 1
+    assert "0.500" in text
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_target_that_failed_is_said_and_not_judged(both: bool) -> None:
+    ours, theirs = earlier(), after()
+    theirs.failure = Failure("exception", "ImportError: no")
+    if both:
+        ours.failure = Failure("exception", "ImportError: never")
+    found = difference(ours, theirs)
+    text = render(found, 100)
+
+    assert found.not_comparable == [Contrast("outcome", "failed" if both else "fine", "failed")]
+    assert "failed: ImportError: no\n" in text
+    assert ("failed: ImportError: never" in text) == both
+
+
+def test_what_else_differs_is_said_and_judged() -> None:
+    ours, theirs = earlier(), after()
+    ours.environment.variables = {"PYTHONHASHSEED": "0", "PYTHONPATH": "x"}
+    theirs.environment.variables = {"PYTHONHASHSEED": "1", "PYTHONPATH": "x"}
+    theirs.interpreter.prefix = "/other"
+    found = difference(ours, theirs)
+
+    assert found.also == [
+        Contrast("prefix", "/srv", "/other"),
+        Contrast("PYTHONHASHSEED", "0", "1"),
+    ]
+    assert found.not_comparable == []
+    assert "also differs: PYTHONHASHSEED: 0 (A), 1 (B)" in render(found, 100)
+
+
+# --- modules -------------------------------------------------------------------------------
+
+
+def test_modules_new_and_gone_with_their_own_time() -> None:
+    found = difference(earlier(), after())
+
+    assert [(m.module, m.distribution, m.wall // MS) for m in found.new] == [
+        ("fresh.sub", "fresh 0.1", 25),
+        ("fresh", "fresh 0.1", 20),
+    ]
+    assert [(m.module, m.distribution, m.cpu // MS) for m in found.gone] == [
+        ("old", "tools 1.0", 30)
+    ]
+    assert by_distribution(found.new) == [("fresh 0.1", 2)]
+
+
+def test_a_module_made_by_hand_counts_and_a_failed_import_does_not() -> None:
+    theirs = after()
+    theirs.processes[0].by_hand = []
+    gone = [one.module for one in difference(earlier(), theirs).gone]
+
+    assert gone == ["old", "made"]
+
+
+def test_the_largest_movers_come_first_and_noise_is_called_so() -> None:
+    found = difference(earlier(), after())
+
+    for movers in (found.movers_wall, found.movers_cpu):
+        assert names(movers) == ["slow", "steady"]
+        assert [mover.verdict for mover in movers] == [Verdict.MORE, Verdict.NO_DIFFERENCE]
+        assert movers[0].difference == 200 * MS
+
+
+def test_a_certain_mover_goes_before_a_larger_one_within_noise() -> None:
+    ours, theirs = earlier(), after()
+    theirs.spreads["steady"] = flat(900, 50, 999)
+
+    assert names(difference(ours, theirs).movers_wall) == ["slow", "steady"]
+
+
+def test_ranges_of_two_runs_say_nothing() -> None:
+    ours, theirs = earlier(), after()
+    del ours.runs[3]
+    ours.runs = [r for r in ours.runs if not r.state]
+
+    assert {m.verdict for m in difference(ours, theirs).movers_wall} == {Verdict.UNKNOWN}
+
+
+def test_a_record_beside_itself_does_not_differ() -> None:
+    found = difference(earlier(), earlier())
+
+    assert (found.new, found.gone, found.movers_wall, found.movers_cpu) == ([], [], [], [])
+    assert {t.verdict for row in found.states for t in (row.wall, row.cpu)} <= {
+        Verdict.NO_DIFFERENCE,
+        Verdict.UNKNOWN,
+    }
+
+
+def test_a_record_without_processes_can_be_compared() -> None:
+    empty = tiny(processes=[], failure=Failure("vanished", "gone"))
+
+    assert [m.module for m in difference(tiny(), empty).gone] == ["one"]
+    assert difference(empty, empty).gone == []
+
+
+# --- drawn ---------------------------------------------------------------------------------
+
+WHOLE = """\
+A  one
+   /srv/bin/python  Python 3.11.7
+   2026-01-02T03:04:05+00:00, importaudit 0.1.0
+B  one
+   /srv/bin/python  Python 3.11.7
+   2026-01-03T03:04:05+00:00, importaudit 0.1.0
+
+cold as-shipped     A s     B s   B / A  95 % interval
+wall              1.000   1.000    1.00   0.80 to 1.26  within noise, wide
+CPU               0.500   0.500    1.00   0.98 to 1.02  within noise
+  modules 3 → 4, bytes from disk 7,000,000 → 3,500,000, compiled 3 → 0
+
+warm as-shipped     A s     B s   B / A  95 % interval
+wall              0.500   0.700    1.40   1.37 to 1.43  more
+CPU               0.480   0.680    1.42   1.40 to 1.43  more
+
+Largest movers, wall    A ms    B ms   B - A
+slow                   100.0   300.0  +200.0  more
+steady                  50.0    52.0    +2.0  within noise
+
+Largest movers, CPU    A ms    B ms   B - A
+slow                  100.0   300.0  +200.0  more
+steady                 50.0    52.0    +2.0  within noise
+
+New in B: 2 modules, 45.0 ms of self time, 45.0 of CPU.
+  by distribution: fresh 0.1 (2)
+  module     self ms  CPU ms
+  fresh.sub     25.0    25.0  fresh 0.1
+  fresh         20.0    20.0  fresh 0.1
+
+Gone, in A alone: 1 module, 30.0 ms of self time, 30.0 of CPU.
+  by distribution: tools 1.0 (1)
+  module  self ms  CPU ms
+  old        30.0    30.0  tools 1.0
+
+Medians. more, less: the 95 % interval of B / A leaves 1 out. within noise: it does not; wide: it
+reaches beyond 5 % more or less, so such a difference may hide in it. Modules are within noise where
+the ranges of their self times overlap. Two Records differ as well by what the machine was doing at
+the time.
+"""
+
+
+def test_the_whole_report() -> None:
+    assert render(difference(earlier(), after()), 100) == WHOLE.removesuffix("\n")
+
+
+def with_long_names() -> Record:
+    record = after()
+    tail = ".a_rather_long_package_name.and_a_module_in_it_with_a_long_name"
+    for event in record.processes[0].events:
+        if event.module.startswith("fresh"):
+            event.module += tail
+    record.spreads[f"slow{tail}"] = flat(1000, 900, 1100)
+    record.distributions["a-distribution-of-a-long-name 1.0.post20260102+cu126"] = [
+        event.module for event in record.processes[0].events
+    ]
+    return record
+
+
+@pytest.mark.parametrize("width", [60, 79, 80, 120])
+def test_nothing_is_wider_than_the_terminal_and_no_figure_is_cut(width: int) -> None:
+    ours = earlier()
+    ours.spreads |= {n: flat(1, 1, 2) for n in with_long_names().spreads if "." in n}
+    for a, b in ((ours, with_long_names()), (ours, tiny()), (with_long_names(), ours)):
+        text = render(difference(a, b), width)
+        assert max(map(len, text.splitlines())) <= width
+        # In the figures an ellipsis would stand where digits or a column are missing.
+        assert not re.search(r"\d…|…\d", re.sub(r"\S*[a-z_]\S*", "", text))
+    text = render(difference(ours, after()), width)
+    assert ("1.38 to 1.42" in text) == (width >= 80)
+    assert ("from 80 columns on: the 95 % interval" in text) == (width < 80)
+    for word in ("more", "within noise", "within noise, wide"):
+        assert word in text
+
+
+def test_rows_beyond_the_top_are_counted() -> None:
+    text = render(difference(earlier(), after()), 100, top=1)
+
+    assert text.count("  … 1 more: --top 2, or --json FILE for all") == 3  # movers twice, new once
+
+
+def test_what_would_steer_a_terminal_does_not_reach_it() -> None:
+    evil = "\x1b[2J\x1b]0;title\x07\x9b1m\rlast"
+    theirs = after()
+    theirs.target = theirs.interpreter.version = theirs.interpreter.executable = evil
+    theirs.environment.variables = {"PYTHONPATH": evil}
+    theirs.processes[0].events.append(loaded(9, evil, 1))
+    theirs.distributions[evil] = [evil]
+    theirs.runs.append(run(1, 1, state=evil))
+    text = render(difference(earlier(), theirs), 200)
+
+    assert text.count("last") >= 6
+    assert [c for c in text if c != "\n" and not c.isprintable()] == []
+
+
+# --- the command ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    records.write(earlier(), a)
+    records.write(after(), b)
+    return a, b
+
+
+def test_the_command_prints_the_report(files: tuple[Path, Path], tmp_path: Path) -> None:
+    done = importaudit("diff", *files, cwd=tmp_path, COLUMNS="100")
+
+    assert (done.code, done.err) == (0, "")
+    assert "\n".join(line.rstrip() for line in done.out.splitlines()) == WHOLE.removesuffix("\n")
+
+
+def test_json_is_the_versioned_document(files: tuple[Path, Path], tmp_path: Path) -> None:
+    done = importaudit("diff", "--json", "-", *files, cwd=tmp_path)
+    written = importaudit("diff", "--json", "diff.json", *files, cwd=tmp_path)
+    document = json.loads(done.out)
+
+    assert (done.code, done.err, written.code) == (0, "", 0)
+    assert (document["format"], document["version"]) == (FORMAT, VERSION)
+    assert msgspec.convert(document, Difference) == difference(earlier(), after())
+    assert json.loads((tmp_path / "diff.json").read_text()) == document
+    assert written.out.startswith("A  one\n")
+
+
+def test_a_record_that_cannot_be_read_is_wrong_usage(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for words in ((files[0], "missing.json"), ("missing.json", files[0])):
+        done = importaudit("diff", *words, cwd=tmp_path)
+        assert (done.code, done.out) == (2, "")
+        assert "cannot read missing.json" in done.err
+
+
+def test_a_result_that_cannot_be_written_is_found_out_first(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    done = importaudit("diff", "--json", "no/where.json", *files, cwd=tmp_path)
+
+    assert (done.code, done.out) == (2, "")
+    assert "no folder no that is writable" in done.err
+
+
+def test_a_package_that_was_edited(tmp_path: Path) -> None:
+    root = tmp_path / "target"
+    write_tree(root, {
+        "pack/__init__.py": "import pack.work, pack.slow, pack.old\n",
+        "pack/work.py": "sum(range(100_000))\n",
+        "pack/slow.py": "",
+        "pack/old.py": "",
+    })  # fmt: skip
+    kept = [tmp_path / f"{name}.json" for name in "ab"]
+    assert audited(root, kept[0])
+    (root / "pack/old.py").unlink()
+    write_tree(root, {
+        "pack/__init__.py": "import pack.work, pack.slow, pack.fresh\n",
+        "pack/fresh.py": "",
+        "pack/slow.py": """\
+            import time
+            end = time.process_time() + 0.2
+            while time.process_time() < end: pass
+        """,
+    })  # fmt: skip
+    assert audited(root, kept[1])
+    done = importaudit("diff", *kept, "--json", "-", cwd=tmp_path)
+    found = msgspec.json.decode(done.out, type=Difference)
+
+    assert (done.code, found.not_comparable) == (0, [])
+    assert "pack.fresh" in [one.module for one in found.new]
+    assert [one.module for one in found.gone] == ["pack.old"]
+    for movers in (found.movers_wall, found.movers_cpu):
+        assert (movers[0].module, movers[0].verdict) == ("pack.slow", Verdict.MORE)
+    assert found.movers_cpu[0].difference >= 190 * MS
+    assert found.states[0].cpu.b.median > found.states[0].cpu.a.median
+    assert "pack.slow" in importaudit("diff", *kept, cwd=tmp_path).out
+
+
+def audited(root: Path, file: Path) -> bool:
+    return importaudit("--json", file, "pack", cwd=root).code == 0
+
+
+def test_a_record_beside_itself_is_within_noise(tmp_path: Path) -> None:
+    file = audit("json", "--runs", "3", cwd=write_tree(tmp_path / "t", {"x.py": ""})).file
+    assert file is not None
+    done = importaudit("diff", file, file, cwd=tmp_path)
+
+    assert done.code == 0
+    assert done.out.count("within noise") >= 2
+    assert re.search(r"\b(wall|CPU) .*(more|less)$", done.out, re.MULTILINE) is None
+    assert "New in B: no module" in done.out
