@@ -138,6 +138,15 @@ def test_what_a_run_did_is_named_where_it_differs() -> None:
     ]
 
 
+def test_a_lower_bound_is_said_to_be_one() -> None:
+    theirs = after()
+    theirs.states[0].lower_bound = "shared with other processes"
+    text = render(difference(earlier(), theirs), 100)
+
+    assert "  a lower bound in B: shared with other processes\n" in text
+    assert "a lower bound in A" not in text
+
+
 def test_the_detail_run_is_no_timing_run() -> None:
     assert difference(earlier(), after()).states[1].wall.a.count == 3
 
@@ -372,7 +381,7 @@ def test_nothing_is_wider_than_the_terminal_and_no_figure_is_cut(width: int) -> 
         # In the figures an ellipsis would stand where digits or a column are missing.
         assert not re.search(r"\d…|…\d", re.sub(r"\S*[a-z_]\S*", "", text))
     text = render(difference(ours, after()), width)
-    assert ("1.38 to 1.42" in text) == (width >= 80)
+    assert ("1.37 to 1.43" in text) == (width >= 80)
     assert ("from 80 columns on: the 95 % interval" in text) == (width < 80)
     for word in ("more", "within noise", "within noise, wide"):
         assert word in text

@@ -70,6 +70,8 @@ class StateRow:
     wall: Times
     cpu: Times
     counts: list[Contrast]  # bytes, files and modules, where they differ
+    bound_a: str = ""  # why the state may be slower still than A measured, if it may
+    bound_b: str = ""
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,14 @@ def state_row(a: Record, b: Record, state: str, judged: bool) -> StateRow:
         wall=times([run.wall for run in ours], [run.wall for run in theirs], judged),
         cpu=times([run.cpu for run in ours], [run.cpu for run in theirs], judged),
         counts=contrasts(counts(ours), counts(theirs)),
+        bound_a=bound(a, state),
+        bound_b=bound(b, state),
     )
+
+
+def bound(record: Record, name: str) -> str:
+    """Why the times of the state of that NAME are a lower bound, if they are."""
+    return next((state.lower_bound for state in record.states if state.name == name), "")
 
 
 def times(a: Sequence[int], b: Sequence[int], judged: bool) -> Times:

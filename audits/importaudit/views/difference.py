@@ -98,6 +98,9 @@ def state(row: StateRow, width: int) -> RenderableType:
     if row.counts:
         text = ", ".join(f"{c.what} {thousands(c.a)} → {thousands(c.b)}" for c in row.counts)
         parts.append(Text(f"  {text}"))
+    for name, bound in (("A", row.bound_a), ("B", row.bound_b)):
+        if bound:
+            parts.append(Text(f"  a lower bound in {name}: {one_line(bound)}", style="yellow"))
     if not wide:
         parts.append(Text(f"  from {WIDE} columns on: the {INTERVAL}", style="dim"))
     return Group(*parts, Text())
