@@ -231,7 +231,7 @@ def test_a_target_that_failed_is_said_and_not_judged(both: bool) -> None:
 
 def test_what_else_differs_is_said_and_judged() -> None:
     ours, theirs = earlier(), after()
-    ours.environment.variables = {"PYTHONHASHSEED": "0", "PYTHONPATH": "x"}
+    ours.environment.variables = {"PYTHONHASHSEED": "0", "PYTHONPATH": "x", "PYTHONHOME": ""}
     theirs.environment.variables = {"PYTHONHASHSEED": "1", "PYTHONPATH": "x"}
     theirs.interpreter.prefix = "/other"
     found = difference(ours, theirs)
@@ -239,6 +239,7 @@ def test_what_else_differs_is_said_and_judged() -> None:
     assert found.also == [
         Contrast("prefix", "/srv", "/other"),
         Contrast("PYTHONHASHSEED", "0", "1"),
+        Contrast("PYTHONHOME", "(empty)", "(not set)"),
     ]
     assert found.not_comparable == []
     assert "also differs: PYTHONHASHSEED: 0 (A), 1 (B)" in render(found, 100)
@@ -337,13 +338,13 @@ slow                  100.0   300.0  +200.0  more
 steady                 50.0    52.0    +2.0  within noise
 
 New in B: 2 modules, 45.0 ms of self time, 45.0 of CPU.
-  by distribution: fresh 0.1 (2)
+  2 of fresh 0.1
   module     self ms  CPU ms
   fresh.sub     25.0    25.0  fresh 0.1
   fresh         20.0    20.0  fresh 0.1
 
 Gone, in A alone: 1 module, 30.0 ms of self time, 30.0 of CPU.
-  by distribution: tools 1.0 (1)
+  1 of tools 1.0
   module  self ms  CPU ms
   old        30.0    30.0  tools 1.0
 

@@ -184,7 +184,7 @@ def also(a: Record, b: Record) -> list[Contrast]:
             ("importaudit", record.tool),
             ("prefix", record.interpreter.prefix),
             ("pycache prefix", record.interpreter.pycache_prefix),
-            *((name, variables.get(name, "(not set)")) for name in names),
+            *((name, variables.get(name, "(not set)") or "(empty)") for name in names),
         ]
 
     return contrasts(facts(a), facts(b))

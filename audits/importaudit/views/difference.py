@@ -165,12 +165,10 @@ def modules(title: str, found: Sequence[Module], width: int, top: int) -> Render
 def whose(found: Sequence[Module], top: int) -> RenderableType:
     """How many of the modules each distribution has."""
     counted = by_distribution(found)
-    text = ", ".join(
-        f"{one_line(name) or '(unknown)'} ({count:,})" for name, count in counted[:top]
-    )
+    text = ", ".join(f"{count:,} of {one_line(name) or 'unknown'}" for name, count in counted[:top])
     left = len(counted) - top
     more = f", … {number(left, 'distribution')} more" if left > 0 else ""
-    return Text(f"  by distribution: {text}{more}", style="dim")
+    return Text(f"  {text}{more}", style="dim")
 
 
 def rest(count: int, top: int) -> list[RenderableType]:
