@@ -1,112 +1,22 @@
-"""``importaudit diff``: on Records by hand, as it is drawn, and run for real."""
+"""What differs between two Records, and how it is drawn."""
 
 from __future__ import annotations
 
-import json
 import re
-from io import StringIO
-from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
-from rich.console import Console
-from support.command import audit, importaudit
+from support.edited import COLD, MS, after, earlier, flat, loaded, render, run
 from support.records import tiny
-from support.targets import write_tree
 
-from importaudit import record as records
 from importaudit.analysis.difference import (
     DEFAULT_STATE,
-    FORMAT,
-    VERSION,
     Contrast,
-    Difference,
     Mover,
     by_distribution,
     difference,
 )
 from importaudit.analysis.statistics import Verdict
-from importaudit.record import (
-    Cost,
-    Event,
-    Failure,
-    Process,
-    Record,
-    Run,
-    Spread,
-    State,
-)
-from importaudit.views import difference as view
-
-MS = 1_000_000
-DIFFERENT = (Verdict.MORE, Verdict.LESS)
-COLD = "cold as-shipped"
-
-
-def run(wall: float, cpu: float, state: str = "", **more: Any) -> Run:
-    """A timing run, milliseconds."""
-    return Run("timing", round(wall * MS), round(cpu * MS), {}, {}, 4, 3, 0, state=state, **more)
-
-
-def loaded(number: int, name: str, own: int, **more: Any) -> Event:
-    phases = {"body": Cost(own * MS, own * MS, 0)}
-    return Event(number, 0, name, start=number, wall=own * MS, phases=phases, **more)
-
-
-def flat(*milliseconds: float) -> Spread:
-    """A spread, the same by both clocks."""
-    values = [round(value * MS) for value in milliseconds]
-    return Spread(values, values)
-
-
-def before() -> Record:
-    """Two states, three modules, one of them made by hand."""
-    return tiny(
-        runs=[
-            run(2000, 2000), run(500, 480), run(505, 484), run(495, 478),
-            run(900, 500, COLD, disk=7_000_000, files=12, compiled=3),
-            run(1100, 505, COLD, disk=7_000_000, files=12, compiled=3),
-            run(1000, 495, COLD, disk=7_000_000, files=12, compiled=3),
-        ],
-        representative=1,
-        states=[State(COLD, "cold", "as-shipped")],
-        processes=[Process(7, events=[
-            Event(0, -1, "__main__", start=0, wall=400 * MS, loader=""),
-            loaded(1, "slow", 100), loaded(2, "steady", 50), loaded(3, "old", 30),
-            loaded(4, "absent", 0, outcome="failed"),
-        ], by_hand=["made"], finished=True)],
-        spreads={"slow": flat(100, 99, 102), "steady": flat(50, 48, 53), "old": flat(30, 29, 31)},
-        distributions={"tools 1.0": ["slow", "old"], "made 2": ["made"]},
-    )  # fmt: skip
-
-
-def after() -> Record:
-    """The same with one module slower, one gone and two new, and half the files from disk."""
-    record = before()
-    record.created = "2026-01-03T03:04:05+00:00"
-    record.runs[0] = run(700, 690)
-    record.runs[1:4] = [run(705, 680), run(700, 684), run(695, 678)]
-    for cold in record.runs[4:]:
-        cold.disk, cold.compiled, cold.modules = 3_500_000, 0, 4
-    record.processes[0].events[3:4] = [loaded(3, "fresh", 20), loaded(5, "fresh.sub", 25)]
-    record.spreads |= {"slow": flat(300, 298, 305), "steady": flat(52, 49, 55)}
-    record.distributions = {"tools 1.0": ["slow"], "fresh 0.1": ["fresh", "fresh.sub"]}
-    record.runs[0].kind = "detail"
-    return record
-
-
-def earlier() -> Record:
-    record = before()
-    record.runs[0].kind = "detail"
-    return record
-
-
-def render(found: Difference, width: int, top: int = 15) -> str:
-    stream = StringIO()
-    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
-    view.show(found, console, top)
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+from importaudit.record import Failure, Record
 
 
 def names(found: list[Mover]) -> list[str]:
@@ -406,100 +316,3 @@ def test_what_would_steer_a_terminal_does_not_reach_it() -> None:
 
     assert text.count("last") >= 6
     assert [c for c in text if c != "\n" and not c.isprintable()] == []
-
-
-# --- the command ---------------------------------------------------------------------------
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    a, b = tmp_path / "a.json", tmp_path / "b.json"
-    records.write(earlier(), a)
-    records.write(after(), b)
-    return a, b
-
-
-def test_the_command_prints_the_report(files: tuple[Path, Path], tmp_path: Path) -> None:
-    done = importaudit("diff", *files, cwd=tmp_path, COLUMNS="100")
-
-    assert (done.code, done.err) == (0, "")
-    assert "\n".join(line.rstrip() for line in done.out.splitlines()) == WHOLE.removesuffix("\n")
-
-
-def test_json_is_the_versioned_document(files: tuple[Path, Path], tmp_path: Path) -> None:
-    done = importaudit("diff", "--json", "-", *files, cwd=tmp_path)
-    written = importaudit("diff", "--json", "diff.json", *files, cwd=tmp_path)
-    document = json.loads(done.out)
-
-    assert (done.code, done.err, written.code) == (0, "", 0)
-    assert (document["format"], document["version"]) == (FORMAT, VERSION)
-    assert msgspec.convert(document, Difference) == difference(earlier(), after())
-    assert json.loads((tmp_path / "diff.json").read_text()) == document
-    assert written.out.startswith("A  one\n")
-
-
-def test_a_record_that_cannot_be_read_is_wrong_usage(
-    files: tuple[Path, Path], tmp_path: Path
-) -> None:
-    for words in ((files[0], "missing.json"), ("missing.json", files[0])):
-        done = importaudit("diff", *words, cwd=tmp_path)
-        assert (done.code, done.out) == (2, "")
-        assert "cannot read missing.json" in done.err
-
-
-def test_a_result_that_cannot_be_written_is_found_out_first(
-    files: tuple[Path, Path], tmp_path: Path
-) -> None:
-    done = importaudit("diff", "--json", "no/where.json", *files, cwd=tmp_path)
-
-    assert (done.code, done.out) == (2, "")
-    assert "no folder no that is writable" in done.err
-
-
-def test_a_package_that_was_edited(tmp_path: Path) -> None:
-    root = tmp_path / "target"
-    write_tree(root, {
-        "pack/__init__.py": "import pack.work, pack.slow, pack.old\n",
-        "pack/work.py": "sum(range(100_000))\n",
-        "pack/slow.py": "",
-        "pack/old.py": "",
-    })  # fmt: skip
-    kept = [tmp_path / f"{name}.json" for name in "ab"]
-    assert audited(root, kept[0])
-    (root / "pack/old.py").unlink()
-    write_tree(root, {
-        "pack/__init__.py": "import pack.work, pack.slow, pack.fresh\n",
-        "pack/fresh.py": "",
-        "pack/slow.py": """\
-            import time
-            end = time.process_time() + 0.2
-            while time.process_time() < end: pass
-        """,
-    })  # fmt: skip
-    assert audited(root, kept[1])
-    done = importaudit("diff", *kept, "--json", "-", cwd=tmp_path)
-    found = msgspec.json.decode(done.out, type=Difference)
-
-    assert (done.code, found.not_comparable) == (0, [])
-    assert "pack.fresh" in [one.module for one in found.new]
-    assert [one.module for one in found.gone] == ["pack.old"]
-    for movers in (found.movers_wall, found.movers_cpu):
-        assert (movers[0].module, movers[0].verdict) == ("pack.slow", Verdict.MORE)
-    assert found.movers_cpu[0].difference >= 190 * MS
-    assert found.states[0].cpu.b.median > found.states[0].cpu.a.median
-    assert "pack.slow" in importaudit("diff", *kept, cwd=tmp_path).out
-
-
-def audited(root: Path, file: Path) -> bool:
-    return importaudit("--json", file, "pack", cwd=root).code == 0
-
-
-def test_a_record_beside_itself_is_within_noise(tmp_path: Path) -> None:
-    file = audit("json", "--runs", "3", cwd=write_tree(tmp_path / "t", {"x.py": ""})).file
-    assert file is not None
-    done = importaudit("diff", file, file, cwd=tmp_path)
-
-    assert done.code == 0
-    assert done.out.count("within noise") >= 2
-    assert re.search(r"\b(wall|CPU) .*(more|less)$", done.out, re.MULTILINE) is None
-    assert "New in B: no module" in done.out
