@@ -7,7 +7,8 @@ Arms in turn, each a fresh interpreter that imports a generated package: `base`,
 beside them: `quiet` is recorded until the machine was, or TRIES times, of which the quietest is
 kept; `neighbours` is whatever else a shared host was doing, and `hogs` are two processes that keep
 a processor busy each. How quiet it was is judged by `witness`, which is compared with nothing:
-to pick by an arm is to pick a recording in which this arm was lucky.
+to pick by an arm is to pick a recording in which this arm was lucky. (The quiet series kept is
+the quietest of two such sessions; the other two are older than the witness and lack it.)
 """
 
 from __future__ import annotations
