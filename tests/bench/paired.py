@@ -1,4 +1,4 @@
-"""Comparing two arms on a noisy machine: interleaved pairs, medians, and a bootstrap interval."""
+"""Comparing two arms on a noisy machine: runs them in turn, or at the same moment, in pairs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import ctypes
 import json
 import os
 import platform
-import random
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
+
+from importaudit.analysis import statistics
 
 RESULTS = Path(__file__).parents[2] / "docs" / "bench"
 PR_SET_THP_DISABLE = 41
@@ -75,16 +75,11 @@ def side_by_side(
     return samples
 
 
-def ratio_interval(
-    ours: Sequence[float], theirs: Sequence[float], level: float = 0.95, rounds: int = 10_000
-) -> tuple[float, float, float]:
-    """Median of the ratios of pairs, and the percentile bootstrap interval around it."""
-    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-    pick = random.Random(0)
-    medians = sorted(median(pick.choices(ratios, k=len(ratios))) for _ in range(rounds))
-    low = medians[int(rounds * (1 - level) / 2)]
-    high = medians[int(rounds * (1 + level) / 2) - 1]
-    return median(ratios), low, high
+def ratio_interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
+    """Median of the ratios of pairs, and the ends of its interval; raises for fewer than three."""
+    found = statistics.paired(ours, theirs)
+    assert found.interval is not None, "no interval of fewer than three pairs"
+    return found.ratio, found.interval.low, found.interval.high
 
 
 def spawn(command: Sequence[str], cwd: Path | None = None) -> Sample:

@@ -90,6 +90,9 @@ def test_a_subclass_goes_with_its_nearest_base() -> None:
         (["show"], ["RECORD"]),
         (["show", "--top", "0", "x.json"], ["--top"]),
         (["schema", "x"], ["x"]),
+        (["diff"], ["'A'"]),
+        (["diff", "a.json"], ["'B'"]),
+        (["diff", "--top", "0", "a.json", "b.json"], ["--top"]),
     ],
     ids=" ".join,
 )
@@ -114,7 +117,7 @@ def test_the_hint_for_a_name_that_no_statement_can_say_works(root: Path) -> None
     assert b"a-b" in done.stdout
 
 
-@pytest.mark.parametrize("words", [[], ["show"], ["schema"]], ids=["audit", "show", "schema"])
+@pytest.mark.parametrize("words", [[], ["show"], ["schema"], ["diff"]], ids=str)
 def test_help_has_an_example(root: Path, words: list[str]) -> None:
     done = importaudit(*words, "--help", cwd=root)
 
@@ -126,7 +129,7 @@ def test_help_has_an_example(root: Path, words: list[str]) -> None:
 # --- targets -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["show", "schema"])
+@pytest.mark.parametrize("name", ["show", "schema", "diff"])
 def test_a_module_called_like_a_command_is_reached(root: Path, name: str) -> None:
     write_tree(root, {f"{name}.py": ""})
     for words in (["--", name], ["--top", "3", name]):

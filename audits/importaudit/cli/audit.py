@@ -27,6 +27,7 @@ Examples:
 \b
 Other commands (a module of such a name is reached after --: importaudit -- show):
   importaudit show RECORD    print the report of a Record again
+  importaudit diff A B       say what differs between two Records
   importaudit schema         print the JSON Schema of a Record
 """
 

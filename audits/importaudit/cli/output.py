@@ -15,6 +15,9 @@ import click
 from importaudit.errors import AuditError, OutputError, UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from importaudit.analysis.difference import Difference
     from importaudit.record import Record
 
 WIDE = 120  # columns where the output is no terminal and COLUMNS is not set
@@ -32,20 +35,21 @@ def check_writable(path: Path | None) -> None:
         raise UsageError(f"cannot write {path}: no folder {path.parent} that is writable")
 
 
-def write(record: Record, path: Path | None) -> AuditError | None:
-    """Write RECORD where it was asked for; a failure is returned, so the report still shows."""
-    from importaudit import record as records
-
+def write(document: Record | Difference, path: Path | None) -> AuditError | None:
+    """Write DOCUMENT where it was asked for; a failure is returned, so the report still shows."""
     if path is None:
         return None
-    if path == Path("-"):
-        import msgspec
+    import msgspec
 
+    from importaudit import record as records
+
+    data = msgspec.json.encode(document)
+    if path == Path("-"):
         with reader_may_leave():
-            click.echo(msgspec.json.encode(record))
+            click.echo(data)
         return None
     try:
-        records.write(record, path)
+        records.write_bytes(path, data + b"\n")
     except OutputError as error:
         return error
     return None
@@ -53,9 +57,23 @@ def write(record: Record, path: Path | None) -> AuditError | None:
 
 def show_record(record: Record, top: int) -> None:
     """Print the report, as wide as the terminal."""
-    import rich.console
-
     from importaudit.views import terminal
+
+    with reader_may_leave():
+        terminal.show(record, stdout(), top)
+
+
+def show_difference(found: Difference, top: int) -> None:
+    """Print what differs, as wide as the terminal."""
+    from importaudit.views import difference
+
+    with reader_may_leave():
+        difference.show(found, stdout(), top)
+
+
+def stdout() -> Console:
+    """The console that reports are printed on."""
+    import rich.console
 
     class Console(rich.console.Console):
         def on_broken_pipe(self) -> None:
@@ -64,9 +82,7 @@ def show_record(record: Record, top: int) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack our "…"
         sys.stdout.reconfigure(errors="replace")
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
-    console = Console(width=wide, highlight=False, markup=False, emoji=False)
-    with reader_may_leave():
-        terminal.show(record, console, top)
+    return Console(width=wide, highlight=False, markup=False, emoji=False)
 
 
 @contextmanager
