@@ -269,6 +269,15 @@ class Bytecode(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
         return 100 * self.without / self.folders if self.folders else 0.0
 
 
+class Root(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """A folder, file or archive that was looked at, and the kind of what it holds."""
+
+    path: str
+    kind: str  # stdlib, site-packages, editable, path: decides which bytecode is right for it
+    sources: int = 0
+    unusable: int = 0  # of these, without usable bytecode though they may compile
+
+
 class BytecodeReport(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """The result of ``importaudit bytecode``: a document of its own."""
 
@@ -278,6 +287,7 @@ class BytecodeReport(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=T
     created: str  # ISO 8601, UTC
     facts: Facts
     verified: bool  # every source compiled and compared
+    roots: list[Root]
     summary: Bytecode
     sources: list[Judged] = []  # those that are not loadable
     notes: list[str] = []  # what could not be looked at, and why

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from importaudit.analysis.distributions import UNKNOWN, Distributions
-from importaudit.record import Bytecode, BytecodeRow, Facts, Judged, Verdict
+from importaudit.record import Bytecode, BytecodeRow, Facts, Judged, Root, Verdict, text
 
 HEAD = 17  # bytes of a file that tell: the header, and the type of the object that follows
 CODE = b"\xe3c"  # marshal's TYPE_CODE, with and without FLAG_REF
@@ -138,15 +138,6 @@ def absent(stem: str, present: Iterable[str], rules: Rules) -> Decision:
 # --- sums ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Root:
-    """A folder, file or zip archive to look at, and of what kind what it holds is."""
-
-    path: str
-    kind: str  # stdlib, site-packages, editable, path
-    name: str = ""  # of the distribution that it was made for, where only the kind tells
-
-
 def ratio_of(judged: Iterable[Judged]) -> float:
     """Bytes of bytecode for a byte of source: from what is loadable, if that is enough."""
     source = bytecode = 0
@@ -162,7 +153,8 @@ def summarise(found: Iterable[tuple[Root, list[Judged]]], owners: Distributions)
 
     A folder is without usable bytecode when none of its sources, leaving out those that do not
     compile, is loadable. What baking adds is estimated by the size of the sources; a file that is
-    there and is replaced (stale, wrong magic, damaged) adds nothing.
+    there and is replaced (stale, wrong magic, damaged) adds nothing. Fills in the counts of the
+    roots.
     """
     pairs = list(found)
     ratio = ratio_of(one for _, judged in pairs for one in judged)
@@ -181,6 +173,8 @@ def summarise(found: Iterable[tuple[Root, list[Judged]]], owners: Distributions)
                 usable[folder] = verdict is Verdict.LOADABLE or usable.get(folder, False)
             if verdict not in NOBODYS_FAULT and not one.bytecode:
                 row.adds += round(one.size * ratio)
+        root.sources = len(judged)
+        root.unusable = sum(one.verdict not in NOBODYS_FAULT for one in judged)
     return Bytecode(
         folders=len(usable),
         without=sum(not good for good in usable.values()),
@@ -200,9 +194,9 @@ def row_of(
     source: str, root: Root, owners: Distributions, rows: dict[tuple[str, str], BytecodeRow]
 ) -> BytecodeRow:
     """The row that SOURCE is counted in."""
-    name = root.name or owners.of_file(source)
+    name = owners.of_file(source)
     if name == UNKNOWN and root.kind != "site-packages":
-        name = root.path
+        name = text(root.path)
     kind = root.kind
     if kind == "path" and name in owners.editable.values():
         kind = "editable"

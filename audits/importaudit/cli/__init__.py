@@ -34,7 +34,7 @@ CODES: dict[type[AuditError], int] = {
 }
 
 # Sub-commands, and the modules that hold them; everything else is a module to audit.
-COMMANDS = {"show": "show", "schema": "show"}
+COMMANDS = {"show": "show", "schema": "show", "bytecode": "bytecode"}
 
 
 def find_command(words: list[str]) -> tuple[click.Command, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,9 @@ import click
 from importaudit.errors import AuditError, OutputError, UsageError
 
 if TYPE_CHECKING:
-    from importaudit.record import Record
+    from rich.console import Console
+
+    from importaudit.record import BytecodeReport, Record
 
 WIDE = 120  # columns where the output is no terminal and COLUMNS is not set
 
@@ -32,20 +34,20 @@ def check_writable(path: Path | None) -> None:
         raise UsageError(f"cannot write {path}: no folder {path.parent} that is writable")
 
 
-def write(record: Record, path: Path | None) -> AuditError | None:
+def write(record: Record | BytecodeReport, path: Path | None) -> AuditError | None:
     """Write RECORD where it was asked for; a failure is returned, so the report still shows."""
+    import msgspec
+
     from importaudit import record as records
 
     if path is None:
         return None
     if path == Path("-"):
-        import msgspec
-
         with reader_may_leave():
             click.echo(msgspec.json.encode(record))
         return None
     try:
-        records.write(record, path)
+        records.write_bytes(path, msgspec.json.encode(record) + b"\n")
     except OutputError as error:
         return error
     return None
@@ -53,20 +55,25 @@ def write(record: Record, path: Path | None) -> AuditError | None:
 
 def show_record(record: Record, top: int) -> None:
     """Print the report, as wide as the terminal."""
-    import rich.console
-
     from importaudit.views import terminal
 
-    class Console(rich.console.Console):
+    draw(lambda console: terminal.show(record, console, top))
+
+
+def draw(show: Callable[[Console], None]) -> None:
+    """Have SHOW print on stdout, as wide as the terminal."""
+    import rich.console
+
+    class OnStdout(rich.console.Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
     if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack our "…"
         sys.stdout.reconfigure(errors="replace")
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
-    console = Console(width=wide, highlight=False, markup=False, emoji=False)
+    console = OnStdout(width=wide, highlight=False, markup=False, emoji=False)
     with reader_may_leave():
-        terminal.show(record, console, top)
+        show(console)
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
-from importaudit.analysis.bytecode import Root, stdlib_folders
+from importaudit.analysis.bytecode import stdlib_folders
 from importaudit.analysis.distributions import Distributions
 from importaudit.errors import InterpreterError
 from importaudit.measure.interpreter import PATIENCE, ask
-from importaudit.record import Facts
+from importaudit.record import Facts, Root
 
 GUEST = Path(__file__).parent.parent / "probe"
 SAMPLE = "importaudit"  # what Facts.hash_sample is the hash of
@@ -120,7 +120,9 @@ def mapped(site: str) -> Iterator[str]:
             with suppress(ValueError, SyntaxError):
                 mapping = ast.literal_eval(found[1]) if found else {}
                 for path in mapping.values():
-                    yield path if os.path.isdir(path) else f"{path}.py"  # noqa: PTH112
+                    # As its find_spec does: with or without a suffix.
+                    folder = os.path.isdir(path)  # noqa: PTH112
+                    yield path if folder else f"{path.removesuffix('.py')}.py"
 
 
 def names(folder: str) -> list[str]:

@@ -40,3 +40,25 @@ class Progress:
         took = f"{run.wall / 1e9:.2f} s wall, {run.cpu / 1e9:.2f} s CPU, {run.imports:,} imports"
         end = "" if run.exit == 0 else f", exit status {run.exit}"
         self.say(f"{self.label}: {took}{end}")
+
+
+class Ticker:
+    """On a terminal, one line on stderr that says how far something is; elsewhere nothing."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self.terminal = self.stream.isatty()
+        self.next = 0.0
+
+    def __call__(self, what: str, done: int) -> None:
+        if self.terminal and time.monotonic() >= self.next:
+            self.next = time.monotonic() + 0.1
+            self.say(f"\r  {done:,} sources {what} …")
+
+    def end(self) -> None:
+        if self.terminal:
+            self.say("\r\x1b[K")
+
+    def say(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            print(text, end="", file=self.stream, flush=True)
