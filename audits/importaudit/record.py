@@ -221,7 +221,7 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     optimize: int
     pycache_prefix: str | None
     check_hash: str  # --check-hash-based-pycs: default, always or never
-    dont_write: bool  # -B or PYTHONDONTWRITEBYTECODE
+    dont_write: bool  # PYTHONDONTWRITEBYTECODE
     hash_sample: str  # _imp.source_hash of a known source: its algorithm differs by version
     path: list[str]  # sys.path without the folder of the script
     sites: list[str]  # folders that site looks for packages and .pth files in

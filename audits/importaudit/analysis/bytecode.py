@@ -66,9 +66,13 @@ def rules_of(facts: Facts) -> Rules:
 
 
 def cache_folder(folder: str, rules: Rules) -> str:
-    """Where the bytecode of the sources in FOLDER, an absolute path, is looked for."""
+    """Where the bytecode of the sources in FOLDER, an absolute path, is looked for.
+
+    FOLDER is "" for the root folder, which importlib takes for the current one (_path_split).
+    """
     if rules.prefix is None:
-        return f"{folder}/__pycache__"
+        return f"{folder}/__pycache__" if folder else "__pycache__"
+    folder = folder or os.getcwd()  # noqa: PTH109
     # Joined as importlib's _path_join does: with one separator, nothing else normalised.
     return f"{rules.prefix.rstrip('/')}/{folder.lstrip('/')}".rstrip("/")
 
@@ -82,6 +86,8 @@ def decide(head: bytes, mtime: int, size: int, rules: Rules) -> Decision:
     if refused is not None:
         return refused
     if not head[4] & 1:
+        if head[8:16] == stamp:  # with the flag "check the source" alone, which means nothing
+            return after_header(head, LOADABLE)
         reason = "mtime" if head[8:12] != stamp[:4] else "size"
         return Decision(Verdict.STALE, reason)
     checked = bool(head[4] & 2) or rules.check_hash == "always"

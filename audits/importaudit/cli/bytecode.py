@@ -33,7 +33,8 @@ Examples:
 @click.option("--python", metavar="PATH", help="Interpreter or virtualenv that would load it"
               " [default: the active virtualenv's, else our own].")  # fmt: skip
 @click.option("--verify", is_flag=True,
-              help="Compile every source and compare: sees edits that kept mtime and size.")  # fmt: skip
+              help="Compile every source and compare;"
+              " finds edits that kept both mtime and size.")  # fmt: skip
 @click.option("--json", "json_file", metavar="FILE", type=click.Path(path_type=Path),
               help="Write the result to FILE (- for stdout, without the report).")  # fmt: skip
 @click.option("--fail-on", metavar="VERDICT,…", help="Exit 1 when a source has such a verdict.")

@@ -31,7 +31,7 @@ def ask_facts(python: Path) -> Facts:
     """What PYTHON, started as it always is, says of itself; raises InterpreterError."""
     try:
         answer = subprocess.run(
-            [python, GUEST / "facts.py", SAMPLE],
+            [python, "-B", GUEST / "facts.py", SAMPLE],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PATIENCE,

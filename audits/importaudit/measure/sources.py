@@ -126,8 +126,13 @@ class Walk:
             target = os.path.realpath(entry.path)
         except OSError:
             return None
-        inside = os.path.realpath(path)
-        if inside == target or inside.startswith(target.rstrip("/") + "/"):
+        # Where the way down has led through: PATH, and what the links on it lead from and to.
+        passed = (*links, os.path.realpath(path))
+        if around(target, passed):
             return None
-        # Two folders with links to each other: the way down leads through the same one again.
-        return None if target in links else (entry.path, (*links, target))
+        return entry.path, (*passed, target)
+
+
+def around(folder: str, passed: tuple[str, ...]) -> bool:
+    """Whether one of PASSED is FOLDER or inside it."""
+    return any(one == folder or one.startswith(f"{folder.rstrip('/')}/") for one in passed)

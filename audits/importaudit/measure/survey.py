@@ -46,7 +46,7 @@ def survey(
     if verify:
         judging.notes += recompile.verify(judged, facts, lambda n: tell("compiled", n))
     if facts.dont_write:
-        judging.notes.append("this interpreter is set to write no bytecode (-B)")
+        judging.notes.append("PYTHONDONTWRITEBYTECODE is set: no import writes what is missing")
     summary = summarise(found, owners)
     return BytecodeReport(
         format=BYTECODE_FORMAT,

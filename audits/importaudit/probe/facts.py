@@ -1,10 +1,11 @@
 """Guest: prints what decides whether this interpreter loads bytecode.
 
-    PYTHON facts.py SAMPLE
+    PYTHON -B facts.py SAMPLE
 
 The last line on stdout is "importaudit-facts " and a JSON object, the fields of
 ``importaudit.record.Facts``; SAMPLE is what ``hash_sample`` is the hash of. The interpreter starts
-as it always does, site and PYTHON* variables included. Nothing but its own library is imported.
+as it always does, site and PYTHON* variables included, but for -B: asking must not write the very
+bytecode that is asked about. Nothing but its own library is imported.
 """
 
 import sys
@@ -31,7 +32,7 @@ def facts(sample: str) -> "dict[str, object]":
         "optimize": sys.flags.optimize,
         "pycache_prefix": sys.pycache_prefix,
         "check_hash": _imp.check_hash_based_pycs,
-        "dont_write": bool(sys.dont_write_bytecode),
+        "dont_write": bool(os.environ.get("PYTHONDONTWRITEBYTECODE")),
         "hash_sample": _imp.source_hash(int.from_bytes(magic, "little"), sample.encode()).hex(),
         "path": [os.path.join(os.getcwd(), entry) for entry in sys.path],
         "sites": sites,

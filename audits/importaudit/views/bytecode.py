@@ -119,7 +119,10 @@ def advice(report: BytecodeReport) -> list[RenderableType]:
             what = "sealed" if sealed else "edited"
             line = f"Next{where} ({what} folders): {command(report, roots, sealed)}"
             found.append(Text(one_line(line), style="cyan", no_wrap=True))
-    return [*found, Text()] if found else []
+    if not report.verified:
+        note = "Some may be templates that never compile: --verify tells them apart."
+        found.append(Text(note, style="dim"))
+    return [*found, Text()]
 
 
 def command(report: BytecodeReport, roots: Sequence[Root], sealed: bool) -> str:
