@@ -8,6 +8,7 @@ import io
 import marshal
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
@@ -216,19 +217,17 @@ def test_a_list_of_sources_is_judged_in_order(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_that_is_not_readable_is_a_note(tmp_path: Path) -> None:
-    write_tree(tmp_path, {"open/x.py": "", "shut/x.py": ""})
-    (tmp_path / "shut").chmod(0)
-    for folder in (tmp_path, *tmp_path.parents[:2]):  # pytest's own are closed to others
-        folder.chmod(0o755)
+def test_a_folder_that_is_not_readable_is_a_note() -> None:
     judging = Judge(facts())
-    try:
-        found, notes = as_nobody(lambda: look(tmp_path, judging))
-    finally:
-        (tmp_path / "shut").chmod(0o755)
+    with tempfile.TemporaryDirectory() as name:  # pytest's own is closed to others
+        folder = write_tree(Path(name), {"open/x.py": "", "shut/x.py": ""})
+        folder.chmod(0o755)
+        (folder / "shut").chmod(0)
+        found, notes = as_nobody(lambda: look(folder, judging))
+        (folder / "shut").chmod(0o755)
 
-    assert found == [f"{tmp_path}/open/x.py"]
-    assert notes == [f"cannot look into {tmp_path}/shut: Permission denied"]
+    assert found == [f"{folder}/open/x.py"]
+    assert notes == [f"cannot look into {folder}/shut: Permission denied"]
 
 
 def look(folder: Path, judging: Judge) -> tuple[list[str], list[str]]:
@@ -287,6 +286,15 @@ def test_a_file_in_place_of_the_folder_cannot_be_written_to(tmp_path: Path) -> N
 
     assert found.verdict is Verdict.UNCACHEABLE
     assert f"{tmp_path}/__pycache__ is not a folder" in found.reason
+
+
+def test_a_sealed_prefix_is_told_from_missing(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"x.py": ""})
+    (tmp_path / "sealed").mkdir(mode=0o555)
+    (found,) = judge([f"{tmp_path}/x.py"], facts(pycache_prefix=f"{tmp_path}/sealed/p"))
+
+    assert found.verdict is Verdict.UNCACHEABLE
+    assert found.reason == "missing; folder not writable"
 
 
 def test_a_read_only_file_system_is_told_from_missing() -> None:
