@@ -31,6 +31,7 @@ from importaudit.errors import UsageError
 from importaudit.measure.bytecode import Cache, Judge, judge
 from importaudit.measure.facts import Kinds, environment_roots
 from importaudit.measure.sources import judge_roots
+from importaudit.measure.survey import survey_sources
 from importaudit.record import Bytecode, Judged, Root, Verdict
 from importaudit.views import bytecode as view
 
@@ -357,6 +358,20 @@ def test_an_environments_own_ratio_is_used_where_it_is_known() -> None:
     assert found.adds == 250
 
 
+def test_a_chain_is_summed_up_by_where_its_sources_are(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"site/p/x.py": "x\n", "site/q.py": "", "own/m.py": "", "e/f.so": ""})
+    sources = [f"{tmp_path}/{name}" for name in ("site/p/x.py", "site/q.py", "own/m.py", "e/f.so")]
+    target = facts(path=[f"{tmp_path}/site", f"{tmp_path}/own"], sites=[f"{tmp_path}/site"])
+
+    found, judged = survey_sources(sources, target)
+
+    assert [one.source for one in judged] == sources[:3]
+    assert (found.folders, found.without, found.verdicts) == (3, 3, {Verdict.MISSING: 3})
+    assert [(row.name, row.kind, row.sources) for row in found.rows] == [
+        ("(no distribution)", "site-packages", 2), (f"{tmp_path}/own", "path", 1),
+    ]  # fmt: skip
+
+
 def test_the_worst_comes_first() -> None:
     rows = [
         ("/r1", [Judged("/r1/a.py", Verdict.LOADABLE)]),
@@ -419,11 +434,11 @@ looks for *.cpython-311.opt-1.pyc
 
   loadable              1
   missing               2
-  stale                 1  mtime 1
+  stale                 1  1 mtime
 
-Distribution           kind  sources  loadable  missing   stale  adds MB
+Distribution                 sources  loadable  missing   stale  adds MB
 torch 2.0     site-packages        3         1        2       0      1.5
-/srv/own               path        1         0        0       1      0.0
+/srv/own      path                 1         0        0       1      0.0
 
 Next (sealed folders): /srv/venv/bin/python -m compileall -q -j 0 -f -o 1 --invalidation-mode\
  unchecked-hash /srv/venv/site-packages

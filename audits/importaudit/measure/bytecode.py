@@ -172,7 +172,7 @@ def embedded_hash(source: str, cache: Cache) -> bytes:
 def judge(sources: Iterable[str], facts: Facts) -> list[Judged]:
     """The verdicts for SOURCES, absolute paths of .py files as they are imported, in order.
 
-    One that is not there (or no file) is left out.
+    What is no .py file, or not there (as what is inside an archive), is left out.
     """
     judging = Judge(facts)
     caches: dict[str, Cache] = {}
@@ -181,6 +181,8 @@ def judge(sources: Iterable[str], facts: Facts) -> list[Judged]:
         try:
             status = os.stat(path)  # noqa: PTH116
         except OSError:
+            continue
+        if not path.endswith(".py"):
             continue
         folder, _, name = path.rpartition("/")
         cache = caches.get(folder) or caches.setdefault(folder, Cache(judging, folder))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 from importaudit.analysis.bytecode import summarise
 from importaudit.measure import recompile
-from importaudit.measure.bytecode import Judge
+from importaudit.measure.bytecode import Judge, judge
 from importaudit.measure.facts import Kinds, ask_facts, environment_roots, owners_of
 from importaudit.measure.sources import judge_roots
 from importaudit.record import (
     BYTECODE_FORMAT,
     BYTECODE_VERSION,
+    Bytecode,
     BytecodeReport,
+    Facts,
     Judged,
     Root,
     Verdict,
@@ -60,6 +62,24 @@ def survey(
         sources=listed(judged),
         notes=judging.notes,
     )
+
+
+def survey_sources(sources: Iterable[str], facts: Facts) -> tuple[Bytecode, list[Judged]]:
+    """The same for SOURCES alone, such as those of a chain of imports: the sums, and each verdict.
+
+    See ``judge`` for what is left out. Names in the sums are by distribution, or by the entry of
+    sys.path that a source is below.
+    """
+    owners = owners_of(facts)
+    kinds = Kinds(facts, owners)
+    entries = sorted((path.rstrip("/") for path in facts.path), key=len, reverse=True)
+    below: dict[str, list[Judged]] = {}
+    judged = judge(sources, facts)
+    for one in judged:
+        folder = one.source.rpartition("/")[0]
+        entry = next((e for e in entries if one.source.startswith(f"{e}/")), folder)
+        below.setdefault(entry, []).append(one)
+    return summarise([(kinds.root(path), found) for path, found in below.items()], owners), judged
 
 
 def listed(judged: Sequence[Judged]) -> list[Judged]:

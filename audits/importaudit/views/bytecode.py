@@ -75,7 +75,7 @@ def verdicts(report: BytecodeReport, width: int) -> RenderableType:
     for verdict, count in report.summary.verdicts.items():
         line = Text(f"  {verdict.value:<14} {count:>8,}")
         common = [pair for pair in reasons.get(verdict, Counter()).most_common() if pair[0]]
-        why = ", ".join(f"{one_line(reason)} {n:,}" for reason, n in common[:REASONS])
+        why = ", ".join(f"{n:,} {one_line(reason)}" for reason, n in common[:REASONS])
         why += ", …" if len(common) > REASONS else ""
         if why:
             line.append(f"  {right(why, max(8, width - 28))}", style="dim")
@@ -91,7 +91,7 @@ def table(rows: Sequence[BytecodeRow], width: int, top: int) -> RenderableType:
         occurring = []
     columns = ["sources", *(verdict.value for verdict in occurring)]
     columns += ["adds MB"] if wide else ["unusable", "adds MB"]
-    drawn = grid("Distribution", *(["kind"] if wide else []), *columns)
+    drawn = grid("Distribution", *([""] if wide else []), *columns)
     room = width - sum(max(6, len(column)) + 2 for column in columns) - (16 if wide else 0)
     for row in rows[:top]:
         cells = [Text(middle(one_line(row.name), max(12, room)))]
