@@ -28,7 +28,7 @@ from importaudit.analysis.bytecode import Rules, absent, cache_folder, decide, d
 from importaudit.analysis.distributions import Distributions
 from importaudit.cli.bytecode import gates, parse_verdicts
 from importaudit.errors import UsageError
-from importaudit.measure.bytecode import Cache, Judge, judge
+from importaudit.measure.bytecode import Judge, judge
 from importaudit.measure.facts import Kinds, environment_roots
 from importaudit.measure.sources import judge_roots
 from importaudit.measure.survey import survey_sources
@@ -298,9 +298,35 @@ def test_a_sealed_prefix_is_told_from_missing(tmp_path: Path) -> None:
     assert found.reason == "missing; folder not writable"
 
 
-def test_a_read_only_file_system_is_told_from_missing() -> None:
-    cache = Cache(Judge(facts()), "/proc/self")  # no file system is read-only everywhere
-    assert cache.unwritable() != ""
+def test_a_read_only_file_system_is_told_from_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(tmp_path, {"x.py": ""})
+    flags = os.statvfs(tmp_path).f_flag
+
+    class Mounted:
+        f_flag = flags | os.ST_RDONLY
+
+    asked: list[str] = []
+
+    def statvfs(path: str) -> type[Mounted]:
+        asked.append(path)
+        return Mounted
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    (found,) = judge([f"{tmp_path}/x.py"], facts())
+
+    assert asked == [str(tmp_path)]  # the nearest folder that is there
+    assert found == Judged(
+        f"{tmp_path}/x.py", Verdict.UNCACHEABLE, "missing; read-only file system"
+    )
+
+
+def test_no_cache_tag_is_no_cache(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"x.py": "", "__pycache__/x.cpython-311.pyc": "", "__pycache__/x": ""})
+    (found,) = judge([f"{tmp_path}/x.py"], facts(cache_tag=None))
+
+    assert (found.verdict, found.reason) == (Verdict.UNCACHEABLE, "missing; no cache tag")
 
 
 def test_kinds_and_editable_folders_of_a_site(tmp_path: Path) -> None:

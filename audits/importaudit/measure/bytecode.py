@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from importaudit.analysis.bytecode import (
     HASH,
     HEAD,
+    MISSING,
     Decision,
     absent,
     cache_folder,
@@ -40,6 +41,8 @@ class Cache:
 
     def decide(self, stem: str, mtime: int, size: int) -> tuple[Decision, int]:
         """The verdict for STEM.py of MTIME and SIZE, and the size of its bytecode."""
+        if not self.rules.suffix:  # cache_from_source raises NotImplementedError
+            return MISSING, 0
         try:
             handle = os.open(f"{self.path}/{stem}{self.rules.suffix}", READ)
         except FileNotFoundError:
