@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _imp
 import importlib.util
-import io
 import marshal
 import os
 import sys
@@ -12,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from itertools import product
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -19,21 +19,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
-from support.bytecode import facts, report
+from support.bytecode import facts
 from support.targets import write_tree
 
 from importaudit.analysis import bytecode as rule
 from importaudit.analysis.bytecode import Rules, absent, cache_folder, decide, decide_sourceless
 from importaudit.analysis.distributions import Distributions
-from importaudit.cli.bytecode import gates, parse_verdicts
-from importaudit.errors import UsageError
 from importaudit.measure.bytecode import Judge, judge
 from importaudit.measure.facts import Kinds, environment_roots
 from importaudit.measure.sources import judge_roots
 from importaudit.measure.survey import survey_sources
 from importaudit.record import Bytecode, Judged, Root, Verdict
-from importaudit.views import bytecode as view
 
 MAGIC = importlib.util.MAGIC_NUMBER
 KEY = int.from_bytes(MAGIC, "little")
@@ -115,18 +111,28 @@ def headers(draw: st.DrawFn) -> tuple[bytes, float]:
 @given(headers(), st.sampled_from(["default", "always", "never"]))
 def test_the_verdict_is_what_importlib_does(header: tuple[bytes, float], mode: str) -> None:
     data, mtime = header
-    if len(data) == 17:  # a body cut short further on shows only with --verify
-        data = data[:16]
+    # A body cut short further on shows only with --verify.
+    assert_alike(data[:16] if len(data) == 17 else data, mtime, mode)
+
+
+@pytest.mark.parametrize("mode", ["default", "always", "never"])
+def test_no_combination_is_left_to_chance(mode: str) -> None:
+    stamp, mixed = word(7) + word(len(SOURCE)), word(7) + word(1)
+    rests = (stamp, mixed, bytes(8), _imp.source_hash(KEY, SOURCE))
+    for flags, rest, body in product(range(6), rests, (CODE, b"", b"i")):
+        assert_alike(MAGIC + word(flags) + rest + body, 7, mode)
+
+
+def assert_alike(data: bytes, mtime: float, mode: str) -> None:
+    """The verdict for a file of DATA is what importlib does with it."""
     with checking(mode):
         expected = outcome(Loader(data, mtime))
-
     decision = decide(data[: rule.HEAD], int(mtime), len(SOURCE), rules(mode))
     verdict = decision.verdict
     if decision.check_hash and data[8:16] != _imp.source_hash(KEY, SOURCE):
         verdict = Verdict.STALE
-
     said = {Verdict.LOADABLE: "loads", Verdict.DAMAGED: "fails"}.get(verdict, "compiles")
-    assert said == expected
+    assert (data, mode, said) == (data, mode, expected)
 
 
 @given(headers())
@@ -411,82 +417,3 @@ def test_the_worst_comes_first() -> None:
 
 def test_nothing_is_no_percentage() -> None:
     assert summary().percent == 0.0
-
-
-# --- gates ---------------------------------------------------------------------------------
-
-
-def test_gates_name_themselves_and_the_numbers() -> None:
-    found = Bytecode(8, 2, {Verdict.LOADABLE: 10, Verdict.STALE: 3}, [])
-
-    assert gates(found, [Verdict.STALE, Verdict.MISSING], 24.9) == [
-        "--fail-on stale: 3 of 13 sources",
-        "--max-missing-percent 24.9: 25.0 % (2 of 8 package directories)",
-    ]
-    assert gates(found, [Verdict.MISSING], 25) == []
-
-
-def test_verdicts_are_parsed() -> None:
-    assert parse_verdicts("stale, missing", verify=False) == [Verdict.STALE, Verdict.MISSING]
-    assert parse_verdicts(None, verify=False) == []
-    assert parse_verdicts("not-compilable", verify=True) == [Verdict.NOT_COMPILABLE]
-
-
-@pytest.mark.parametrize("words", ["", "loadable", "stale,wrong", "not-compilable"])
-def test_wrong_verdicts_are_refused(words: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_verdicts(words, verify=False)
-
-    if words != "not-compilable":
-        assert "one of missing, stale, other-tag, wrong-magic" in caught.value.hint
-
-
-# --- view ----------------------------------------------------------------------------------
-
-
-def drawn(width: int, top: int = 15, **changes: Any) -> str:
-    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
-    view.show(report(**changes), console, top)
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
-
-
-def test_the_whole_report() -> None:
-    expected = """\
-/srv/venv/bin/python  Python 3.11.7
-looks for *.cpython-311.opt-1.pyc
-1 of 2 package directories have no usable bytecode (50.0 %); 4 sources. Baking it adds about 1.5 MB.
-
-  loadable              1
-  missing               2
-  stale                 1  1 mtime
-
-Distribution                 sources  loadable  missing   stale  adds MB
-torch 2.0     site-packages        3         1        2       0      1.5
-/srv/own      path                 1         0        0       1      0.0
-
-Next (sealed folders): /srv/venv/bin/python -m compileall -q -j 0 -f -o 1 --invalidation-mode\
- unchecked-hash /srv/venv/site-packages
-Next (edited folders): /srv/venv/bin/python -m compileall -q -j 0 -f -o 1 --invalidation-mode\
- checked-hash /srv/own
-Some may be templates that never compile: --verify tells them apart.
-
-Note: cannot look into /srv/x: Permission denied."""
-    assert drawn(100) == expected
-
-
-def test_a_narrow_terminal_has_fewer_columns_and_no_line_too_long() -> None:
-    text = drawn(60, top=1)
-
-    assert "  … and 1 more: --top 2, or --json FILE for all" in text
-    table = text[text.index("Distribution") : text.index("Next")].splitlines()
-    assert table[0].split() == ["Distribution", "sources", "unusable", "adds", "MB"]
-    assert max(map(len, table)) <= 60
-
-
-def test_names_cannot_steer_the_terminal() -> None:
-    text = drawn(100, notes=["a\x1b[31mb\x07\nc"])
-
-    assert "\x1b" not in text
-    assert "ab\ufffd c" in text

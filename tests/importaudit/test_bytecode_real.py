@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -132,6 +133,7 @@ def assert_real(
 
 
 ORDINARY = [
+    "before_1970.py",
     "good.py", "checked.py", "unchecked.py", "edited_unchecked.py", "edited_checked.py",
     "touched.py", "grown.py", "kept.py", "clamped.py", "both_clamped.py", "missing.py",
     "foreign.py", "magic.py", "optimised.py", "header.py", "nobody.py", "cut.py", "template.py",
@@ -147,8 +149,8 @@ def grow(tree: Tree) -> Tree:
         name: "x = 1\n" for name in [*ORDINARY, *NOT_IMPORTABLE] if not name.endswith(".pyc")
     } | {"template.py": "{{ name }} = ?\n", "sourceless.py": "x = 1\n", "else/real.py": "x = 1\n"}
     )  # fmt: skip
-    for name in ("clamped.py", "both_clamped.py"):
-        os.utime(tree.root / name, (0, 0) if name == "both_clamped.py" else None)
+    os.utime(tree.root / "both_clamped.py", (0, 0))
+    os.utime(tree.root / "before_1970.py", ns=(0, -500_000_000))  # which int() makes 0 of
     hashed = {"checked.py", "edited_checked.py", "unchecked.py", "edited_unchecked.py"}
     apart = {*hashed, "missing.py", "optimised.py", "template.py", "sealed/x.py", "linked/real.py"}
     tree.compile(*(name for name in ORDINARY if name not in apart and name.endswith(".py")),
@@ -156,6 +158,7 @@ def grow(tree: Tree) -> Tree:
     tree.compile("checked.py", "edited_checked.py", mode="CHECKED_HASH")
     tree.compile("unchecked.py", "edited_unchecked.py", mode="UNCHECKED_HASH")
     tree.compile("optimised.py", level=1)
+    shutil.copy(tree.bytecode("good.py"), tree.root / "good.pyc")  # is never looked at
     tree.bytecode("sourceless.py").rename(tree.root / "sourceless.pyc")
     (tree.root / "sourceless.py").unlink()
     (tree.root / "linked" / "real.py").unlink()
