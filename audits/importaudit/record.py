@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from importaudit.errors import OutputError, RecordError
 
 FORMAT = "importaudit-record"
 VERSION = 2
+BYTECODE_FORMAT = "importaudit-bytecode"
+BYTECODE_VERSION = 1
 
 # The phases of an import, in the order of the cells in a trace.
 PHASES = ("import", "find", "read", "unmarshal", "compile", "dlopen", "gc", "body", "probe")
@@ -197,6 +200,101 @@ class Spread(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     wall: list[int]
     cpu: list[int]
+
+
+class Verdict(StrEnum):
+    """Whether an interpreter would load bytecode for a source, and if not, why not."""
+
+    LOADABLE = "loadable"
+    MISSING = "missing"
+    STALE = "stale"  # of another source: by mtime, size, hash, flags, or content (--verify)
+    OTHER_TAG = "other-tag"  # only for another interpreter or optimisation level
+    WRONG_MAGIC = "wrong-magic"  # the right name, written by another interpreter
+    UNCACHEABLE = "uncacheable"  # none that is usable, and none can be written here
+    DAMAGED = "damaged"  # accepted by its header, and then the import fails
+    NOT_COMPILABLE = "not-compilable"  # known with --verify only
+
+
+class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What decides whether an interpreter loads bytecode, as it says itself."""
+
+    executable: str
+    version: str
+    magic: str  # importlib.util.MAGIC_NUMBER, hexadecimal
+    cache_tag: str | None
+    optimize: int
+    pycache_prefix: str | None
+    check_hash: str  # --check-hash-based-pycs: default, always or never
+    dont_write: bool  # PYTHONDONTWRITEBYTECODE
+    hash_sample: str  # _imp.source_hash of a known source: its algorithm differs by version
+    path: list[str]  # sys.path without the folder of the script
+    sites: list[str]  # folders that site looks for packages and .pth files in
+    prefix: str
+    base_prefix: str
+    platlibdir: str
+
+
+class Judged(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """A source and its verdict. Sizes are in bytes."""
+
+    source: str
+    verdict: Verdict
+    reason: str = ""
+    size: int = 0
+    bytecode: int = 0  # size of the file where this interpreter looks; 0 where there is none
+
+
+class BytecodeRow(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """The sources of one distribution, or of one folder that none owns."""
+
+    name: str
+    kind: str  # stdlib, site-packages, editable, path
+    sources: int
+    verdicts: dict[Verdict, int]
+    adds: int = 0  # bytes that compiling what has no usable bytecode would add, about
+
+
+class Bytecode(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """How much of an environment, or of a chain of imports, has bytecode that is loaded."""
+
+    folders: int  # that hold sources
+    without: int  # of these, folders where not one source has usable bytecode
+    verdicts: dict[Verdict, int]
+    rows: list[BytecodeRow]  # worst first
+    adds: int = 0  # bytes, about
+
+    @property
+    def sources(self) -> int:
+        return sum(self.verdicts.values())
+
+    @property
+    def percent(self) -> float:
+        """Folders without usable bytecode, in percent of those with sources."""
+        return 100 * self.without / self.folders if self.folders else 0.0
+
+
+class Root(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """A folder, file or archive that was looked at, and the kind of what it holds."""
+
+    path: str
+    kind: str  # stdlib, site-packages, editable, path: decides which bytecode is right for it
+    sources: int = 0
+    unusable: int = 0  # of these, without usable bytecode though they may compile
+
+
+class BytecodeReport(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """The result of ``importaudit bytecode``: a document of its own."""
+
+    format: str
+    version: int
+    tool: str  # version of importaudit
+    created: str  # ISO 8601, UTC
+    facts: Facts
+    verified: bool  # every source compiled and compared
+    roots: list[Root]
+    summary: Bytecode
+    sources: list[Judged] = []  # those that are not loadable
+    notes: list[str] = []  # what could not be looked at, and why
 
 
 class Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):

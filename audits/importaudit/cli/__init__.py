@@ -34,7 +34,7 @@ CODES: dict[type[AuditError], int] = {
 }
 
 # Sub-commands, and the modules that hold them; everything else is a module to audit.
-COMMANDS = {"show": "show", "schema": "show", "diff": "diff"}
+COMMANDS = {"show": "show", "schema": "show", "diff": "diff", "bytecode": "bytecode"}
 
 
 def find_command(words: list[str]) -> tuple[click.Command, list[str]]:
@@ -53,6 +53,8 @@ def code_of(error: AuditError) -> int:
 def main(arguments: list[str] | None = None) -> None:
     """The entry point: runs a command and exits with its code."""
     words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["bytecode"]:  # where ours goes is what we are about to look at
+        sys.dont_write_bytecode = True
     command, words = find_command(words)
     try:
         sys.exit(command.main(words, command.name, standalone_mode=False) or FINE)

@@ -29,6 +29,7 @@ Other commands (a module of such a name is reached after --: importaudit -- show
   importaudit show RECORD    print the report of a Record again
   importaudit diff A B       say what differs between two Records
   importaudit schema         print the JSON Schema of a Record
+  importaudit bytecode       which sources have no bytecode that would be loaded
 """
 
 

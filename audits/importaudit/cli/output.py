@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from importaudit.analysis.difference import Difference
-    from importaudit.record import Record
+    from importaudit.record import BytecodeReport, Record
 
 WIDE = 120  # columns where the output is no terminal and COLUMNS is not set
 
@@ -35,7 +35,7 @@ def check_writable(path: Path | None) -> None:
         raise UsageError(f"cannot write {path}: no folder {path.parent} that is writable")
 
 
-def write(document: Record | Difference, path: Path | None) -> AuditError | None:
+def write(document: Record | Difference | BytecodeReport, path: Path | None) -> AuditError | None:
     """Write DOCUMENT where it was asked for; a failure is returned, so the report still shows."""
     if path is None:
         return None
@@ -59,30 +59,30 @@ def show_record(record: Record, top: int) -> None:
     """Print the report, as wide as the terminal."""
     from importaudit.views import terminal
 
-    with reader_may_leave():
-        terminal.show(record, stdout(), top)
+    draw(lambda console: terminal.show(record, console, top))
 
 
 def show_difference(found: Difference, top: int) -> None:
     """Print what differs, as wide as the terminal."""
     from importaudit.views import difference
 
-    with reader_may_leave():
-        difference.show(found, stdout(), top)
+    draw(lambda console: difference.show(found, console, top))
 
 
-def stdout() -> Console:
-    """The console that reports are printed on."""
+def draw(show: Callable[[Console], None]) -> None:
+    """Have SHOW print on stdout, as wide as the terminal."""
     import rich.console
 
-    class Console(rich.console.Console):
+    class OnStdout(rich.console.Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
     if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack our "…"
         sys.stdout.reconfigure(errors="replace")
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
-    return Console(width=wide, highlight=False, markup=False, emoji=False)
+    console = OnStdout(width=wide, highlight=False, markup=False, emoji=False)
+    with reader_may_leave():
+        show(console)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from importaudit.analysis.difference import (
     by_distribution,
 )
 from importaudit.analysis.statistics import Verdict
-from importaudit.views.terminal import WIDE, fit, grid, middle, number, seconds, visible
+from importaudit.views.figures import WIDE, fit, grid, middle, number, seconds, visible
 
 WORDS = {
     Verdict.MORE: "more",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import suppress
 from typing import TextIO
 
@@ -49,3 +50,25 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
     return f"{seconds / 60:.0f} min"
+
+
+class Ticker:
+    """On a terminal, one line on stderr that says how far something is; elsewhere nothing."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self.terminal = self.stream.isatty()
+        self.next = 0.0
+
+    def __call__(self, what: str, done: int) -> None:
+        if self.terminal and time.monotonic() >= self.next:
+            self.next = time.monotonic() + 0.1
+            self.say(f"\r  {done:,} sources {what} …")
+
+    def end(self) -> None:
+        if self.terminal:
+            self.say("\r\x1b[K")
+
+    def say(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            print(text, end="", file=self.stream, flush=True)
