@@ -312,6 +312,7 @@ class Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     representative: int  # index of the run whose events follow: the one of median wall time
     processes: list[Process]
     states: list[State] = []  # in the order of the report
+    bytecode: Bytecode | None = None  # of the sources of the chain, as shipped
     spreads: dict[str, Spread] = {}
     edges: dict[str, list[Edge]] = {}  # by the module whose body was running
     lines: list[HotLine] = []

@@ -204,16 +204,42 @@ def test_the_search_path_of_a_target_is_the_working_directory_and_pythonpath(roo
 
 
 def test_the_report_goes_to_stdout_and_progress_to_stderr(root: Path) -> None:
-    done = importaudit("--runs", "2", "colorsys", cwd=root)
+    states = "warm-none,warm-complete"
+    done = importaudit("--runs", "2", "--states", states, "colorsys", cwd=root)
+    first, scout, plan, *runs = done.err.splitlines()
 
     assert done.code == 0
     assert done.out.startswith("colorsys\n")
-    assert done.err.splitlines()[0].startswith("Auditing colorsys under ")
-    assert [line.split(":")[0].strip() for line in done.err.splitlines()[1:]] == [
-        "detail run 1 of 3",
-        "timing run 2 of 3",
-        "timing run 3 of 3",
+    assert first.startswith("Auditing colorsys under ")
+    assert scout.startswith("  detail run: ")
+    assert plan.startswith("Plan: warm-complete, warm-none; 2 runs each, about ")
+    assert [line.rpartition(":")[0] for line in runs] == [
+        "  1 of 4: warm-complete",
+        "  2 of 4: warm-none",
+        "  3 of 4: warm-none",
+        "  4 of 4: warm-complete",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [("warm", "no state is called 'warm'"), (",", "--states names no state"),
+     ("all,warm-none", "no state is called 'all'")],
+)  # fmt: skip
+def test_a_state_that_there_is_not(root: Path, words: str, problem: str) -> None:
+    done = importaudit("--states", words, "colorsys", cwd=root)
+
+    assert (done.code, done.out) == (2, "")
+    assert problem in done.err
+    assert "next: there are warm-complete, warm-as-shipped, " in done.err
+
+
+def test_a_quick_audit_runs_once_a_state_and_claims_nothing(root: Path) -> None:
+    done = importaudit("--quick", "--states", "all", "json", cwd=root)
+
+    assert "one run each" in done.err
+    assert done.out.count("(one run)") == 2 * 7
+    assert "What to do next" not in done.out
 
 
 def test_json_to_stdout_is_the_record_and_nothing_else(root: Path) -> None:

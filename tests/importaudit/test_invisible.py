@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.targets import Traced, assert_sound, plainly, trace, write_tree
+from support.trees import snapshot
 
 from importaudit.measure import guest
 from importaudit.plan import Target
@@ -256,16 +257,6 @@ def test_nothing_of_ours_warns(target_python: Path, tmp_path: Path) -> None:
 
 
 # --- what is left behind -----------------------------------------------------------------
-
-
-def snapshot(root: Path) -> dict[str, tuple[int, int, int, int]]:
-    """Mode, size, mtime and ctime of ROOT and everything below it."""
-    found = {}
-    for path in [root, *root.rglob("*")]:
-        status = path.lstat()
-        times = status.st_mtime_ns, status.st_ctime_ns
-        found[str(path)] = (status.st_mode, status.st_size, *times)
-    return found
 
 
 @pytest.mark.parametrize("bytecode", ["none", "valid", "stale"])

@@ -14,7 +14,7 @@ import pytest
 
 from importaudit.analysis import costs
 from importaudit.measure import audit
-from importaudit.plan import Plan, Target
+from importaudit.plan import Plan, Schedule, Target
 from importaudit.record import Cost, Record, Run
 
 BARE = "sglang.multimodal_gen"
@@ -27,11 +27,14 @@ class Quiet:
     def __init__(self) -> None:
         self.runs: list[Run] = []
 
-    def planned(self, plan: Plan) -> None:
-        self.plan = plan
-
-    def started(self, kind: str, number: int, of: int) -> None:
+    def began(self, plan: Plan) -> None:
         """Nothing is shown in tests."""
+
+    def planned(self, schedule: Schedule) -> None:
+        """Nor here."""
+
+    def started(self, label: str, number: int, of: int) -> None:
+        """Nor here."""
 
     def ended(self, run: Run) -> None:
         self.runs.append(run)

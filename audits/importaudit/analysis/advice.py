@@ -54,7 +54,7 @@ def bake(record: Record) -> Iterator[Step]:
     saving = saved(record, states.SHIPPED, states.BASE)
     if saving:
         folders = " ".join(uncompiled(record))
-        command = f"{record.interpreter.executable} -m compileall -q {folders}"
+        command = f"{record.interpreter.executable} -m compileall -q -j 0 {folders}"
         yield Step(saving, "bake the bytecode", "measured: overlay", command)
 
 

@@ -10,7 +10,8 @@ from importaudit.analysis import statistics
 from importaudit.analysis.statistics import Spread
 from importaudit.record import NOTHING, Cost, Record, Run, State
 
-BASE, SHIPPED, COLD = "warm-complete", "warm-as-shipped", "cold-as-shipped"
+BASE, SHIPPED, NONE = "warm-complete", "warm-as-shipped", "warm-none"
+COLD = "cold-as-shipped"
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ class Stack:
 def stack(record: Record) -> Stack | None:
     """What a cold run consists of, where the states for that have been measured."""
     names = {state.name: state for state in record.states}
-    base = BASE if BASE in names else SHIPPED if complete(record) else None
-    if base is None or base not in names or COLD not in names:
+    base = complete_state(record)
+    if base is None or COLD not in names:
         return None
     warm, cold = middle(record, base), middle(record, COLD)
     if warm is None or cold is None:
@@ -104,9 +105,22 @@ def stack(record: Record) -> Stack | None:
     return Stack(base, parts, cold.wall)
 
 
-def complete(record: Record) -> bool:
-    """Whether all bytecode was there as shipped."""
-    return all(run.compiled == 0 for run in runs_of(record, SHIPPED))
+def complete_state(record: Record) -> str | None:
+    """The warm state in which all bytecode was there; as shipped, where nothing was missing."""
+    for name in (BASE, SHIPPED):
+        runs = runs_of(record, name)
+        if runs and all(run.compiled == 0 for run in runs):
+            return name
+    return None
+
+
+def extra_cpu(record: Record, state: str) -> float | None:
+    """Nanoseconds of CPU time that STATE takes more than complete bytecode, by medians."""
+    base = complete_state(record)
+    if base is None or base == state or not runs_of(record, state):
+        return None
+    ours, theirs = (median(run.cpu for run in runs_of(record, name)) for name in (state, base))
+    return ours - theirs
 
 
 def middle(record: Record, state: str) -> Run | None:

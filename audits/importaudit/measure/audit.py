@@ -6,10 +6,13 @@ import os
 from typing import Protocol
 
 from importaudit.analysis import failures, laziness
+from importaudit.errors import InterpreterError
 from importaudit.measure import assemble, build, ground, interpreter, launch
 from importaudit.measure.assemble import Done, Material
+from importaudit.measure.facts import ask_facts
 from importaudit.measure.ground import Ground
 from importaudit.measure.launch import Finished
+from importaudit.measure.survey import survey_sources
 from importaudit.plan import Condition, Plan, Schedule, Target, schedule
 from importaudit.record import Failure, FirstUse, Record, Run
 
@@ -40,6 +43,7 @@ def perform(plan: Plan, listener: Listener) -> Record:
     if found.failure is None:
         measure(plan, found, listener)
     record = assemble.record(found)
+    chain_bytecode(plan, record)
     if found.failure is None and plan.target.modules:
         record.first_use = first_use(plan, record, listener)
     return record
@@ -87,6 +91,15 @@ def diagnose(plan: Plan, finished: Finished) -> Failure | None:
         path=[*main.path, *main.final_path],
         wanted=plan.target.modules,
     )
+
+
+def chain_bytecode(plan: Plan, record: Record) -> None:
+    """Judge the bytecode of the chain's sources, as shipped."""
+    sources = {e.origin for e in record.processes[0].events if e.origin.endswith(".py")}
+    try:
+        record.bytecode, _ = survey_sources(sorted(sources), ask_facts(plan.python))
+    except InterpreterError as error:  # it can run the target, and not that
+        record.notes.append(f"no verdict on the bytecode: {error.problem}")
 
 
 def first_use(plan: Plan, record: Record, listener: Listener) -> FirstUse | None:

@@ -11,9 +11,8 @@ from rich.text import Text
 
 from importaudit.analysis.bytecode import NOBODYS_FAULT
 from importaudit.record import Bytecode, BytecodeReport, BytecodeRow, Facts, Root, Verdict
-from importaudit.views.figures import grid, middle, number, right, visible
+from importaudit.views.figures import WIDE, grid, middle, number, right, visible
 
-WIDE = 80  # columns from which there is room for the kind
 REASONS = 3  # of a verdict that are named
 # Bytecode with an unchecked hash is loaded whatever becomes of the source: for sealed folders only.
 SEALED = ("stdlib", "site-packages")
@@ -36,6 +35,19 @@ def parts(report: BytecodeReport, width: int, top: int) -> list[RenderableType]:
         found += advice(report)
     found += [Text(f"Note: {one_line(note)}.", style="yellow") for note in report.notes]
     return found
+
+
+def chain(summary: Bytecode, costs: Sequence[str], width: int, top: int) -> RenderableType:
+    """The same for the sources of a chain of imports, as a section of another report.
+
+    COSTS are sentences on what missing bytecode costs.
+    """
+    found: list[RenderableType] = [Text("Bytecode of the chain", style="bold"), headline(summary)]
+    found += [Text(sentence) for sentence in costs]
+    rows = [row for row in summary.rows if unusable(row)]
+    if rows:
+        found.append(table(rows, width, top))
+    return Group(*found, Text())
 
 
 def heading(facts: Facts) -> RenderableType:

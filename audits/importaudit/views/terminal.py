@@ -13,7 +13,7 @@ from importaudit.analysis.costs import Row
 from importaudit.analysis.distributions import MAIN
 from importaudit.analysis.graph import ROOT
 from importaudit.record import Failure, FirstUse, HotLine, Link, Record, Run
-from importaudit.views import next_steps, state_table
+from importaudit.views import bytecode, next_steps, state_table
 from importaudit.views.figures import (
     FIRST,
     WIDE,
@@ -48,6 +48,7 @@ WORDS = {
     "children": "child processes (CPU)",
 }
 WORTH_A_ROW = 20_000_000  # nanoseconds of a module's second hottest line
+CHAIN = 5  # distributions without bytecode that are named at most
 LONGEST = 40  # lines of a failed target's stderr that are shown
 
 
@@ -71,6 +72,9 @@ def report(record: Record, width: int, top: int) -> list[RenderableType]:
         cold = states.stack(record)
         if cold is not None:
             parts.append(state_table.stack(cold, width))
+        if record.bytecode is not None:
+            costly = state_table.bytecode_costs(record)
+            parts.append(bytecode.chain(record.bytecode, costly, width, min(top, CHAIN)))
         parts.append(
             rows("Distributions", costs.by_distribution(record, graph), record, width, top)
         )
