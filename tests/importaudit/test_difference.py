@@ -230,12 +230,12 @@ B  one
    /srv/bin/python  Python 3.11.7
    2026-01-03T03:04:05+00:00, importaudit 0.1.0
 
-cold as-shipped     A s     B s   B / A  95 % interval
+cold-as-shipped     A s     B s   B / A  95 % interval
 wall              1.000   1.000    1.00   0.80 to 1.26  within noise, wide
 CPU               0.500   0.500    1.00   0.98 to 1.02  within noise
   modules 3 → 4, bytes from disk 7,000,000 → 3,500,000, compiled 3 → 0
 
-warm as-shipped     A s     B s   B / A  95 % interval
+warm-as-shipped     A s     B s   B / A  95 % interval
 wall              0.500   0.700    1.40   1.37 to 1.43  more
 CPU               0.480   0.680    1.42   1.40 to 1.43  more
 

@@ -93,6 +93,12 @@ def test_the_verdicts_are_what_the_interpreter_then_does(
         for event in finished.main.events.values()
         if event.outcome == "loaded" and event.loader == "SourceFileLoader"
     ]
+    # What a body loads by hand (transformers loads itself twice) is read and compiled on account
+    # of that body, before anybody knows what it is.
+    by_hand = [event for event in loaded if "read" not in event.phases]
+    around = {event.parent for event in by_hand}
+    assert len(by_hand) < 10
+    loaded = [event for event in loaded if event not in by_hand and event.number not in around]
     judged = {
         one.source: one for one in judge([e.origin for e in loaded], ask_facts(sglang_python))
     }

@@ -13,7 +13,7 @@ from importaudit.record import Cost, Event, Process, Record, Run, Spread, State
 from importaudit.views import difference as view
 
 MS = 1_000_000
-COLD = "cold as-shipped"
+COLD = "cold-as-shipped"
 
 
 def run(wall: float, cpu: float, state: str = "", **more: Any) -> Run:

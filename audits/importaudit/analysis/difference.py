@@ -22,7 +22,7 @@ from importaudit.record import Spread as Kept
 
 FORMAT = "importaudit-diff"
 VERSION = 1
-DEFAULT_STATE = "warm as-shipped"  # of runs that name none
+DEFAULT_STATE = "warm-as-shipped"  # of runs that name none
 ENOUGH = 3  # runs from which a range of self times says something
 LOADED = ("loaded", "present", "running")  # outcomes of an import that leave a module behind
 
