@@ -109,11 +109,12 @@ class Schedule:
 
 # What a run costs beside a warm one with complete bytecode, for telling how long a plan takes;
 # roughly what large chains do.
-WEIGHT = {"complete": 1.0, "none": 2.2, "cold": 1.6}
+WEIGHT = {"complete": 1.0, "none": 2.2, "cold": 1.4}
+DETAIL = 1.3  # what a detail run costs, in warm timing runs
 
 
 def schedule(plan: Plan, compiled: int, sources: int, seconds: float) -> Schedule:
-    """The Schedule of PLAN, after a run of as many SECONDS that COMPILED so many of SOURCES."""
+    """The Schedule of PLAN, after a detail run of SECONDS that COMPILED so many of SOURCES."""
     conditions = plan.states if plan.states is not None else chosen(compiled, sources)
     missing = compiled / sources if sources else 0.0
     as_shipped = 1 + (WEIGHT["none"] - 1) * missing
@@ -123,5 +124,5 @@ def schedule(plan: Plan, compiled: int, sources: int, seconds: float) -> Schedul
         for condition in conditions
     ]
     fill = WEIGHT["none"] if any(c.bytecode == "complete" for c in conditions) else 0
-    expected = seconds / as_shipped * (sum(weights) * plan.runs + fill)
+    expected = seconds / DETAIL / as_shipped * (sum(weights) * plan.runs + fill)
     return Schedule(conditions, plan.runs, expected)

@@ -126,8 +126,8 @@ def test_measured_savings_come_largest_first_and_name_how_they_are_known() -> No
     found = steps(record(*shipped, *complete, *paused))
 
     assert [(step.what, step.known) for step in found[:2]] == [
-        ("bake the bytecode", "measured: overlay"),
-        ("pause garbage collection while importing", "measured: a pair of runs"),
+        ("bake the bytecode", "measured: overlay, 3 pairs of runs"),
+        ("pause garbage collection while importing", "measured: 3 pairs of runs"),
     ]
     assert [step.saving / MS for step in found[:2]] == pytest.approx([100, 50], abs=2)
     assert found[1].how == "import gc; gc.disable(); import one; gc.enable()"
@@ -154,7 +154,7 @@ def test_a_saving_below_one_percent_is_not_worth_a_line() -> None:
     found.lines[0].sampled = 11 * MS
     (step,) = steps(found)
 
-    assert (step.what, step.how) == ("look at one", "x = 1")
+    assert (step.what, step.how) == ("look at one", "x = 1  at")
     assert step.where is not None
     assert (step.where.file, step.where.line) == ("/srv/lib/one.py", 3)
 

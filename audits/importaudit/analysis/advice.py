@@ -49,13 +49,18 @@ def saved(record: Record, slow: str, fast: str) -> int:
     return round(found.difference) if found.verdict is Verdict.MORE else 0
 
 
+def pairs(record: Record) -> str:
+    """How many pairs of runs a measured saving rests on."""
+    return f"{len(states.runs_of(record, states.SHIPPED))} pairs of runs"
+
+
 def bake(record: Record) -> Iterator[Step]:
     """Complete bytecode, where some is missing."""
     saving = saved(record, states.SHIPPED, states.BASE)
     if saving:
         folders = " ".join(uncompiled(record))
         command = f"{record.interpreter.executable} -m compileall -q -j 0 {folders}"
-        yield Step(saving, "bake the bytecode", "measured: overlay", command)
+        yield Step(saving, "bake the bytecode", f"measured: overlay, {pairs(record)}", command)
 
 
 def uncompiled(record: Record) -> list[str]:
@@ -75,7 +80,7 @@ def pause(record: Record) -> Iterator[Step]:
         what = "pause garbage collection while importing"
         modules = ", ".join(record.modules) or "…"
         how = f"import gc; gc.disable(); import {modules}; gc.enable()"
-        yield Step(saving, what, "measured: a pair of runs", how)
+        yield Step(saving, what, f"measured: {pairs(record)}", how)
 
 
 def defer(record: Record, graph: ImportGraph) -> Iterator[Step]:
@@ -96,4 +101,5 @@ def look(record: Record) -> Iterator[Step]:
     if record.lines:
         line = max(record.lines, key=lambda line: line.sampled)
         where = Link(line.module, line.file, line.line)
-        yield Step(line.sampled, f"look at {line.module}", "predicted: samples", line.source, where)
+        how = f"{line.source}  at" if line.source else "at"
+        yield Step(line.sampled, f"look at {line.module}", "predicted: samples", how, where)

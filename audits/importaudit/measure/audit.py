@@ -11,7 +11,6 @@ from importaudit.measure import assemble, build, ground, interpreter, launch
 from importaudit.measure.assemble import Done, Material
 from importaudit.measure.facts import ask_facts
 from importaudit.measure.ground import Ground
-from importaudit.measure.launch import Finished
 from importaudit.measure.survey import survey_sources
 from importaudit.plan import Condition, Plan, Schedule, Target, schedule
 from importaudit.record import Failure, FirstUse, Record, Run
@@ -39,7 +38,7 @@ def perform(plan: Plan, listener: Listener) -> Record:
     finished = launch.run(plan.python, plan.target, detail=True, timeout=plan.timeout)
     detail = Done(build.run("detail", finished), finished)
     listener.ended(detail.run)
-    found = Material(plan, load, detail, failure=diagnose(plan, finished))
+    found = Material(plan, load, detail, failure=diagnose(plan, detail))
     if found.failure is None:
         measure(plan, found, listener)
     record = assemble.record(found)
@@ -71,18 +70,17 @@ def once(
     finished = basis.run(condition)
     build.locate(finished.main, found.detail.finished.main)
     done = Done(build.run("timing", finished, condition.name), finished)
-    found.failure = diagnose(found.plan, finished)
+    found.failure = diagnose(found.plan, done)
     found.add(condition, done)
     listener.ended(done.run)
     return found.failure
 
 
-def diagnose(plan: Plan, finished: Finished) -> Failure | None:
-    """Why FINISHED did not come to its end, if it did not."""
-    main = finished.main
-    events = [build.event(raw, main, finished.spawned) for raw in main.events.values()]
+def diagnose(plan: Plan, done: Done) -> Failure | None:
+    """Why a run did not come to its end, if it did not."""
+    finished, main = done.finished, done.finished.main
     return failures.diagnose(
-        events,
+        done.processes[0].events,
         exit_status=finished.status,
         timed_out=finished.timed_out,
         timeout=plan.timeout,

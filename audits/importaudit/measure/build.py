@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from statistics import median
 
+from importaudit.analysis.statistics import spread
 from importaudit.measure.launch import Finished
 from importaudit.measure.trace import RawEvent, Statement, Trace
 from importaudit.record import NOTHING, Cost, Edge, Event, HotLine, Process, Run, Spread
@@ -181,7 +181,8 @@ def spreads(timed: Sequence[Process]) -> dict[str, Spread]:
 
 
 def three(values: Sequence[int]) -> list[int]:
-    return [round(median(values)), min(values), max(values)]
+    found = spread(values)
+    return [round(found.median), round(found.least), round(found.most)]
 
 
 def edges(trace: Trace, modules: Iterable[str]) -> dict[str, list[Edge]]:

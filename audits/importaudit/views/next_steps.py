@@ -25,6 +25,6 @@ def steps(found: Sequence[Step], record: Record) -> RenderableType:
         line.append(f"  ({step.known})", style="dim")
         parts.append(line)
         where = place(step.where, record) if step.where is not None else ""
-        how = " ".join([*visible(step.how), where]).rstrip()
+        how = " ".join([*visible(step.how), *([where] if where else [])])
         parts.append(Text(f"{ROOM}{how}", style="cyan"))
     return Group(*parts, Text())
