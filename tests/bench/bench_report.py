@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench import paired
 
-COMMAND = "importaudit sglang.multimodal_gen.runtime.launch_server --top 8"
+COMMAND = "importaudit sglang.multimodal_gen.runtime.launch_server --top 5"
 
 
 def bench_report(sglang_python: Path) -> None:

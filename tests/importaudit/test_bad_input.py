@@ -597,7 +597,21 @@ def with_disks(
         f'set -e\n{mounts}set +e\n"$@"\ncode=$?\nls -A {next(iter(disks))} >{listing}\nexit $code'
     )
     done = subprocess.run(
-        [*in_namespace, "sh", "-c", script, "sh", OURS, "-m", "importaudit", "--runs", "1", *words],
+        [
+            *in_namespace,
+            "sh",
+            "-c",
+            script,
+            "sh",
+            OURS,
+            "-m",
+            "importaudit",
+            "--runs",
+            "1",
+            "--states",
+            "warm-as-shipped",
+            *words,
+        ],
         cwd=cwd,
         env=os.environ | {"TMPDIR": str(next(iter(disks)))},
         capture_output=True,

@@ -11,58 +11,67 @@ from importaudit.analysis import states
 from importaudit.analysis.states import Part, Row, Stack
 from importaudit.analysis.statistics import Spread
 from importaudit.record import Record
-from importaudit.views.figures import WIDE, grid, number, right, seconds, share, visible
+from importaudit.views.figures import grid, number, right, seconds, share, visible
 
 MEGA = 1_000_000
+WHOLE = 115  # columns from which the table of states fits
+SPREAD = 72  # columns from which its times have their spread
 LARGEST = 3  # distributions that are named beside a part
 NAMED = 0.01  # of the whole: what is less is not named
 
 
 def table(rows: Sequence[Row], width: int) -> RenderableType:
-    """One row a state."""
+    """One row a state; in two tables where one is too wide, and without spread if need be."""
     if not rows:
         return Group()
-    columns = ["wall s", "CPU s", "MB read", "files", "major faults", "compiled"]
-    if width < WIDE:
-        columns = columns[:2]
-    drawn = grid("States", *columns)
-    for row in rows:
-        figures = [several(row.wall), several(row.cpu), f"{row.disk / MEGA:,.1f}"]
-        figures += [f"{count:,}" for count in (row.files, row.faults, row.compiled)]
-        drawn.add_row(Text(row.state.name), *figures[: len(columns)])
-    parts: list[RenderableType] = [drawn]
-    parts += [Text(f"  {line}", style="dim") for line in remarks(rows)]
-    if width < WIDE:
-        note = f"  from {WIDE} columns on: MB read, files, major faults, compiled"
-        parts.append(Text(note, style="dim"))
+    spread = width >= SPREAD
+    times = {"wall s": [several(row.wall, spread) for row in rows],
+             "CPU s": [several(row.cpu, spread) for row in rows]}  # fmt: skip
+    counts = {
+        "MB read": [f"{row.disk / MEGA:,.1f}" for row in rows],
+        "files": [f"{row.files:,}" for row in rows],
+        "major faults" if width >= SPREAD else "faults": [f"{row.faults:,}" for row in rows],
+        "compiled": [f"{row.compiled:,}" for row in rows],
+    }
+    names = [row.state.name for row in rows]
+    parts: list[RenderableType] = []
+    for columns in [times | counts] if width >= WHOLE else [times, counts]:
+        drawn = grid("" if parts else "States", *columns)
+        for name, *cells in zip(names, *columns.values(), strict=True):
+            drawn.add_row(Text(name), *cells)
+        parts.append(drawn)
+    notes = remarks(rows)
+    if not spread:
+        notes.append(f"from {SPREAD} columns on: least and most")
+    parts += [Text(f"  {line}", style="dim") for line in notes]
     return Group(*parts, Text())
 
 
-def several(values: Spread) -> str:
-    """Median, and least to most, in seconds."""
+def several(values: Spread, spread: bool) -> str:
+    """Median, and with SPREAD least to most, in seconds."""
     middle = f"{values.median / 1e9:.2f}"
+    if not spread:
+        return middle
     if values.count == 1:
         return f"{middle} (one run)"
     return f"{middle} ({values.least / 1e9:.2f} to {values.most / 1e9:.2f})"
 
 
 def remarks(rows: Sequence[Row]) -> list[str]:
-    """What was in the page cache, and what that means."""
+    """What was in the page cache, and what that means; what is the same is said once."""
     found = []
     if rows[0].wall.count > 1:
-        found.append(
-            f"median (least to most) of {number(rows[0].wall.count, 'run')} each, interleaved"
-        )
-    for row in rows:
-        state = row.state
-        if state.cache == "cold":
-            gone = state.bytes - state.resident
-            text = f"{state.name}: {gone / MEGA:,.0f} of {state.bytes / MEGA:,.0f} MB evicted"
-            text += f" ({share(gone, state.bytes)}, {number(state.files, 'file')})"
-            if state.lower_bound:
-                text += f"; lower bound: {state.lower_bound}"
-            found.append(text)
-    return found
+        runs = number(rows[0].wall.count, "run")
+        found.append(f"median (least to most) of {runs} each, interleaved")
+    same: dict[str, list[str]] = {}
+    for state in (row.state for row in rows if row.state.cache == "cold"):
+        gone = state.bytes - state.resident
+        text = f"{gone / MEGA:,.0f} of {state.bytes / MEGA:,.0f} MB evicted"
+        text += f" ({share(gone, state.bytes)}, {number(state.files, 'file')})"
+        if state.lower_bound:
+            text += f"; lower bound: {state.lower_bound}"
+        same.setdefault(text, []).append(state.name)
+    return found + [f"{', '.join(names)}: {text}" for text, names in same.items()]
 
 
 def bytecode_costs(record: Record) -> list[str]:

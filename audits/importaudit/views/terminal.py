@@ -205,9 +205,9 @@ def legend() -> RenderableType:
     """What the columns mean."""
     return Group(
         Text(
-            "self: without what it imports and without collections. exclusive: what goes away if\n"
-            "it is never imported (a package with its submodules); the rest is needed elsewhere\n"
-            "too. cumulative: while it was imported first. below: modules loaded meanwhile.",
+            "self: without what it imports and without collections. exclusive: what goes away if"
+            " it is never imported (a package with its submodules); the rest is needed elsewhere"
+            " too. cumulative: while it was imported first. below: modules loaded meanwhile.",
             style="dim",
         ),
         Text(),
