@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -240,6 +241,36 @@ def test_a_quick_audit_runs_once_a_state_and_claims_nothing(root: Path) -> None:
     assert "one run each" in done.err
     assert done.out.count("(one run)") == 2 * 7
     assert "What to do next" not in done.out
+
+
+def test_what_was_measured_is_not_lost_by_ctrl_c(root: Path) -> None:
+    write_tree(root, {"slow.py": "import time, colorsys\ntime.sleep(0.3)\n"})
+    command = [
+        COMMAND,
+        "--states",
+        "warm-as-shipped",
+        "--runs",
+        "50",
+        "--json",
+        "kept.json",
+        "slow",
+    ]
+    child = subprocess.Popen(
+        command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stderr is not None
+    for line in child.stderr:
+        if line.startswith("  2 of 50"):
+            break
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    record = records.read(root / "kept.json")
+
+    assert child.returncode == 130
+    assert "colorsys" in out
+    assert record.notes == [f"interrupted after {len(record.runs) - 1} of 50 timing runs"]
+    assert 3 <= len(record.runs) < 50
+    assert record.failure is None
 
 
 def test_json_to_stdout_is_the_record_and_nothing_else(root: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from importaudit.errors import AuditError
+from importaudit.errors import AuditError, UsageError
 from importaudit.measure import pagecache
 from importaudit.measure.pagecache import PAGE, Cached, cached, evict, load
 
@@ -77,10 +77,11 @@ def test_dropping_all_caches_needs_permission(
 ) -> None:
     monkeypatch.setattr(pagecache, "DROP_CACHES", tmp_path / "missing" / "drop_caches")
 
-    with pytest.raises(AuditError) as caught:
-        pagecache.drop()
-    assert "drop_caches: No such file or directory" in caught.value.problem
+    with pytest.raises(UsageError) as caught:
+        pagecache.check_drop()
     assert "needs root" in caught.value.hint
+    with pytest.raises(AuditError, match="drop_caches: No such file or directory"):
+        pagecache.drop()
 
 
 def test_dropping_all_caches_asks_for_pages_and_entries(
@@ -90,6 +91,7 @@ def test_dropping_all_caches_asks_for_pages_and_entries(
     control = tmp_path / "drop_caches"
     control.touch()
     monkeypatch.setattr(pagecache, "DROP_CACHES", control)
+    pagecache.check_drop()
     pagecache.drop()
 
     assert control.read_text() == "3"

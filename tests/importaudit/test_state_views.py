@@ -42,7 +42,7 @@ def state(name: str, rows: dict[str, Cost]) -> State:
     cache, _, bytecode = name.partition("-")
     cold = cache == "cold"
     return State(
-        name, cache, bytecode, files=1300, bytes=50_000_000, resident=500_000 if cold else 0,
+        name, cache, bytecode, files=1300, bytes=50_000_000, resident=500_000 if cold else 50_000_000,
         lower_bound=VM if cold else "", distributions={"one 1.0": rows},
     )  # fmt: skip
 
@@ -150,6 +150,17 @@ def test_one_run_a_state_has_no_spread_and_no_advice(record: Record) -> None:
     assert "1.30 (one run)" in text
     assert "interleaved" not in text
     assert "What to do next" not in text
+
+
+def test_a_state_that_is_not_what_its_name_says_is_told(record: Record) -> None:
+    record.states[0].resident = 20_000_000
+    for one in record.runs:
+        one.compiled += one.state == "warm-complete"
+    text = " ".join(drawn(record, 120).split())
+
+    assert "warm-complete: only 40.0 % of the files' bytes were in the page cache" in text
+    assert "warm-complete: 1 module compiled all the same" in text
+    assert "warm-none: only" not in text
 
 
 def test_a_single_state_needs_no_table(record: Record) -> None:

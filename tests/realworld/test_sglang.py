@@ -39,6 +39,9 @@ class Quiet:
     def ended(self, run: Run) -> None:
         self.runs.append(run)
 
+    def interrupted(self) -> None:
+        """Not in these tests."""
+
 
 @cache
 def audited(python: Path, module: str) -> Record:

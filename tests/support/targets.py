@@ -37,6 +37,7 @@ class Traced:
 
     finished: Finished
     detail: Traced | None = None  # the same in a detail run, which knows who asked
+    stolen: int = 0  # nanoseconds that a hypervisor took meanwhile, of all processors
 
     @property
     def trace(self) -> Trace:
@@ -85,6 +86,7 @@ def trace(
     environment: Mapping[str, str] | None = None,
 ) -> Traced:
     """Run TARGET (a module's name, or a Target) in ROOT under the probe."""
+    before = stolen()
     with chdir(root):
         finished = launch.run(
             python,
@@ -93,7 +95,16 @@ def trace(
             timeout=PATIENCE,
             environment=environment,
         )
-    return Traced(finished)
+    return Traced(finished, stolen=stolen() - before)
+
+
+def stolen() -> int:
+    """Nanoseconds that a hypervisor has taken from this machine's processors (proc_stat(5)).
+
+    To a thread that runs, they are time in which it neither ran nor waited for a processor.
+    """
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return int(fields[8]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def plainly(

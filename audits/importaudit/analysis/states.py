@@ -107,11 +107,10 @@ def stack(record: Record) -> Stack | None:
 
 def complete_state(record: Record) -> str | None:
     """The warm state in which all bytecode was there; as shipped, where nothing was missing."""
-    for name in (BASE, SHIPPED):
-        runs = runs_of(record, name)
-        if runs and all(run.compiled == 0 for run in runs):
-            return name
-    return None
+    if runs_of(record, BASE):
+        return BASE
+    shipped = runs_of(record, SHIPPED)
+    return SHIPPED if shipped and all(run.compiled == 0 for run in shipped) else None
 
 
 def extra_cpu(record: Record, state: str) -> float | None:

@@ -4,7 +4,8 @@ The only package that knows click, exit codes and the terminal, one module a com
 imports what is heavy when it is called, so that ``importaudit --help`` starts as fast as we ask
 of others.
 
-Exit codes: 0 fine, 1 a finding or failed gate, 2 wrong usage, 3 the target failed.
+Exit codes: 0 fine, 1 a finding or failed gate, 2 wrong usage, 3 the target failed; 130 after
+Ctrl-C.
 """
 
 from __future__ import annotations

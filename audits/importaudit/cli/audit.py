@@ -15,7 +15,7 @@ from importaudit.errors import UsageError
 if TYPE_CHECKING:
     from importaudit.plan import Condition, Target
 
-FINE, TARGET = 0, 3  # exit codes: see importaudit.cli
+FINE, TARGET, INTERRUPTED = 0, 3, 130  # exit codes: see importaudit.cli
 
 EPILOG = """\b
 Examples:
@@ -98,12 +98,15 @@ def audit(
     conditions = conditions_of(states) if states is not None else None
     where = interpreter.find(python, os.environ)
     plan = Plan(where, target, 1 if quick else runs, timeout, conditions, drop_caches)
-    record = perform(plan, Progress())
+    progress = Progress()
+    record = perform(plan, progress)
     written = write(record, json_file)
     if json_file != Path("-"):
         show_record(record, top)
     if written is not None:
         raise written
+    if progress.stopped:
+        return INTERRUPTED
     return FINE if record.failure is None else TARGET
 
 

@@ -65,6 +65,7 @@ class Material:
     detail: Done
     failure: Failure | None = None
     conditions: tuple[Condition, ...] = ()
+    planned: int = 0  # timing runs
     basis: Ground | None = None
     runs: list[Run] = field(default_factory=list)  # timing runs
     kept: list[Done] = field(default_factory=list)  # those of the state that the report shows

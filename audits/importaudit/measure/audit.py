@@ -7,7 +7,7 @@ from typing import Protocol
 
 from importaudit.analysis import failures, laziness
 from importaudit.errors import InterpreterError
-from importaudit.measure import assemble, build, ground, interpreter, launch
+from importaudit.measure import assemble, build, ground, interpreter, launch, pagecache
 from importaudit.measure.assemble import Done, Material
 from importaudit.measure.facts import ask_facts
 from importaudit.measure.ground import Ground
@@ -23,15 +23,18 @@ class Listener(Protocol):
     def planned(self, schedule: Schedule) -> None: ...
     def started(self, label: str, number: int, of: int) -> None: ...
     def ended(self, run: Run) -> None: ...
+    def interrupted(self) -> None: ...
 
 
 def perform(plan: Plan, listener: Listener) -> Record:
     """Carry PLAN out. A target that fails ends it early, with what was recorded until then.
 
-    Raises InterpreterError when the interpreter is not one that can be audited, and AuditError
-    where the page cache is to be dropped and may not be.
+    So does Ctrl-C among the timing runs. Raises InterpreterError when the interpreter is not one
+    that can be audited, and UsageError where the page cache is to be dropped and may not be.
     """
     interpreter.ask(plan.python)
+    if plan.drop_caches:
+        pagecache.check_drop()
     load = os.getloadavg()[0]
     listener.began(plan)
     listener.started("detail", 1, 1)
@@ -43,7 +46,7 @@ def perform(plan: Plan, listener: Listener) -> Record:
         measure(plan, found, listener)
     record = assemble.record(found)
     chain_bytecode(plan, record)
-    if found.failure is None and plan.target.modules:
+    if found.failure is None and plan.target.modules and len(found.runs) == found.planned:
         record.first_use = first_use(plan, record, listener)
     return record
 
@@ -54,13 +57,18 @@ def measure(plan: Plan, found: Material, listener: Listener) -> None:
     runs = schedule(plan, run.compiled, build.sources(finished), run.wall / 1e9)
     listener.planned(runs)
     found.conditions = runs.conditions
+    found.planned = len(runs.conditions) * runs.runs
+    order = [condition for one in runs.rounds for condition in one]
     with ground.prepared(plan, finished) as found.basis:
-        order = [condition for one in runs.rounds for condition in one]
-        for number, condition in enumerate(order, 1):
-            listener.started(condition.name, number, len(order))
-            found.failure = once(condition, found, found.basis, listener)
-            if found.failure is not None:
-                break
+        try:
+            for number, condition in enumerate(order, 1):
+                listener.started(condition.name, number, len(order))
+                if once(condition, found, found.basis, listener) is not None:
+                    break
+        except KeyboardInterrupt:  # what has been measured is not lost
+            found.notes.add(f"interrupted after {len(found.runs)} of {len(order)} timing runs")
+            listener.interrupted()
+        found.notes |= found.basis.notes
 
 
 def once(

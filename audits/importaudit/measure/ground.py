@@ -34,6 +34,7 @@ class Ground:
     overlay: Path  # complete bytecode
     empty: Path
     found: dict[str, list[Cached]] = field(default_factory=dict)  # by state, before each run
+    notes: set[str] = field(default_factory=set)
 
     def run(self, condition: Condition) -> Finished:
         """Run the target once under CONDITION."""
@@ -65,13 +66,15 @@ class Ground:
         """Have the target write the bytecode of everything that it imports into the overlay."""
         environment = {**self.environment("complete")}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        launch.run(
+        done = launch.run(
             self.plan.python,
             self.plan.target,
             timeout=self.plan.timeout,
             environment=environment,
             write_bytecode=True,
         )
+        if done.status:
+            self.notes.add("the run that writes complete bytecode failed: some of it is missing")
         os.sync()  # pages that are dirty cannot be evicted
         self.files.update(str(path) for path in self.overlay.rglob("*.pyc"))
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from importaudit.errors import AuditError
+from importaudit.errors import AuditError, UsageError
 
 CACHESTAT = 451  # the number of the system call, the same on every architecture
 PAGE = mmap.PAGESIZE
@@ -96,19 +96,25 @@ def load(paths: Iterable[str]) -> None:
                 os.close(descriptor)
 
 
+def check_drop() -> None:
+    """Raise UsageError where `drop` will not be allowed, before anything is measured."""
+    if not os.access(DROP_CACHES, os.W_OK):
+        raise UsageError(
+            f"cannot write {DROP_CACHES}",
+            "--drop-caches needs root; without it, the chain's own files are evicted",
+        )
+
+
 def drop() -> None:
     """Empty the page cache of the whole machine, with its directory entries.
 
-    Raises AuditError where that is not allowed.
+    Raises AuditError where that fails.
     """
     os.sync()  # dirty pages stay
     try:
         DROP_CACHES.write_text("3")
     except OSError as error:
-        raise AuditError(
-            f"cannot write {DROP_CACHES}: {error.strerror}",
-            "--drop-caches needs root; without it, the chain's own files are evicted",
-        ) from error
+        raise AuditError(f"cannot write {DROP_CACHES}: {error.strerror}") from error
 
 
 def virtual_machine() -> bool:

@@ -266,13 +266,21 @@ def on_collection(phase: str, info: "dict[str, int]") -> None:
     thread = threads.get(get_ident())
     if phase == "start":
         collections[info["generation"]] += 1
-        if thread is not None:
-            thread.before_gc = thread.phase
-            thread.phase = GC
-            mark(thread.key + GC, perf_counter_ns(), thread_time_ns())
-    elif thread is not None and thread.phase == GC:
-        thread.phase = thread.before_gc
-        mark(thread.key + thread.phase, perf_counter_ns(), thread_time_ns())
+        if thread is None:
+            return
+        thread.before_gc = thread.phase
+        now = GC
+    elif thread is None or thread.phase != GC:
+        return
+    else:
+        now = thread.before_gc
+    thread.phase = now
+    start = output.position
+    if start + HEAD > output.limit:  # a body can collect for as long as it likes
+        start = output.more(HEAD)
+    else:
+        output.position = start + HEAD
+    pack(output.map, start, thread.key + now, 0, perf_counter_ns(), thread_time_ns())
 
 
 def hook(place: "Any", name: str, phase: int, kind: "Any" = Hook) -> None:

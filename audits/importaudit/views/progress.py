@@ -18,6 +18,7 @@ class Progress:
         self.stream = stream or sys.stderr
         self.terminal = self.stream.isatty()
         self.quiet = quiet
+        self.stopped = False  # by Ctrl-C
 
     def say(self, text: str, end: str = "\n") -> None:
         if not self.quiet:
@@ -43,6 +44,10 @@ class Progress:
         took = f"{run.wall / 1e9:.2f} s wall, {run.cpu / 1e9:.2f} s CPU, {run.imports:,} imports"
         end = "" if run.exit == 0 else f", exit status {run.exit}"
         self.say(f"{self.label}: {took}{end}")
+
+    def interrupted(self) -> None:
+        self.stopped = True
+        self.say("\nInterrupted; the report is of the runs until then.")
 
 
 def duration(seconds: float) -> str:

@@ -16,6 +16,7 @@ from importaudit.views.figures import grid, number, right, seconds, share, visib
 MEGA = 1_000_000
 WHOLE = 115  # columns from which the table of states fits
 SPREAD = 72  # columns from which its times have their spread
+WARM = 0.99  # of its files' bytes: what a warm run needs to be called that
 LARGEST = 3  # distributions that are named beside a part
 NAMED = 0.01  # of the whole: what is less is not named
 
@@ -63,6 +64,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
     if rows[0].wall.count > 1:
         runs = number(rows[0].wall.count, "run")
         found.append(f"median (least to most) of {runs} each, interleaved")
+    found += [remark for row in rows for remark in caveats(row)]
     same: dict[str, list[str]] = {}
     for state in (row.state for row in rows if row.state.cache == "cold"):
         gone = state.bytes - state.resident
@@ -72,6 +74,19 @@ def remarks(rows: Sequence[Row]) -> list[str]:
             text += f"; lower bound: {state.lower_bound}"
         same.setdefault(text, []).append(state.name)
     return found + [f"{', '.join(names)}: {text}" for text, names in same.items()]
+
+
+def caveats(row: Row) -> list[str]:
+    """Where a state is not what its name says."""
+    state, found = row.state, []
+    if state.bytecode == "complete" and row.compiled:
+        which = number(row.compiled, "module")
+        found.append(f"{state.name}: {which} compiled all the same, for want of a place or a loader"
+                     " that looks for bytecode")  # fmt: skip
+    if state.cache == "warm" and state.resident < WARM * state.bytes:
+        part = share(state.resident, state.bytes)
+        found.append(f"{state.name}: only {part} of the files' bytes were in the page cache")
+    return found
 
 
 def bytecode_costs(record: Record) -> list[str]:
