@@ -245,16 +245,8 @@ def test_a_quick_audit_runs_once_a_state_and_claims_nothing(root: Path) -> None:
 
 def test_what_was_measured_is_not_lost_by_ctrl_c(root: Path) -> None:
     write_tree(root, {"slow.py": "import time, colorsys\ntime.sleep(0.3)\n"})
-    command = [
-        COMMAND,
-        "--states",
-        "warm-as-shipped",
-        "--runs",
-        "50",
-        "--json",
-        "kept.json",
-        "slow",
-    ]
+    words = "--states warm-as-shipped --runs 50 --json kept.json slow"
+    command = [str(COMMAND), *words.split()]
     child = subprocess.Popen(
         command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

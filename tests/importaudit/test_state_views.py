@@ -42,7 +42,8 @@ def state(name: str, rows: dict[str, Cost]) -> State:
     cache, _, bytecode = name.partition("-")
     cold = cache == "cold"
     return State(
-        name, cache, bytecode, files=1300, bytes=50_000_000, resident=500_000 if cold else 50_000_000,
+        name, cache, bytecode, files=1300, bytes=50_000_000,
+        resident=500_000 if cold else 50_000_000,
         lower_bound=VM if cold else "", distributions={"one 1.0": rows},
     )  # fmt: skip
 
