@@ -118,7 +118,7 @@ def test_the_hint_for_a_name_that_no_statement_can_say_works(root: Path) -> None
     assert b"a-b" in done.stdout
 
 
-@pytest.mark.parametrize("words", [[], ["show"], ["schema"], ["diff"]], ids=str)
+@pytest.mark.parametrize("words", [[], *([name] for name in cli.COMMANDS)], ids=str)
 def test_help_has_an_example(root: Path, words: list[str]) -> None:
     done = importaudit(*words, "--help", cwd=root)
 
@@ -130,7 +130,7 @@ def test_help_has_an_example(root: Path, words: list[str]) -> None:
 # --- targets -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["show", "schema", "diff"])
+@pytest.mark.parametrize("name", cli.COMMANDS)
 def test_a_module_called_like_a_command_is_reached(root: Path, name: str) -> None:
     write_tree(root, {f"{name}.py": ""})
     for words in (["--", name], ["--top", "3", name]):
@@ -305,6 +305,16 @@ def test_schema_prints_the_schema(root: Path) -> None:
 
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out) == json.loads(json.dumps(records.schema()))
+
+
+@pytest.mark.parametrize(
+    ("document", "name"), [("bytecode", "BytecodeReport"), ("diff", "Difference")]
+)
+def test_every_document_has_its_schema(root: Path, document: str, name: str) -> None:
+    schema = json.loads(importaudit("schema", document, cwd=root).out)
+
+    assert schema["$ref"] == f"#/$defs/{name}"
+    assert {"format", "version"} <= set(schema["$defs"][name]["required"])
 
 
 def test_piped_output_has_no_escape_codes(written: Path) -> None:

@@ -32,19 +32,24 @@ def show(path: Path, top: int, as_json: bool) -> int:
 
 
 @click.command(name="importaudit schema")
+@click.argument("document", type=click.Choice(["record", "bytecode", "diff"]), default="record")
 @click.option("--json", is_flag=True, expose_value=False, help="The same: a schema is JSON.")
-def schema() -> int:
-    """Print the JSON Schema of a Record.
+def schema(document: str) -> int:
+    """Print the JSON Schema of a document: of a Record, or of what bytecode and diff write.
 
     \b
-    Example:
+    Examples:
       importaudit schema > record.schema.json
+      importaudit schema bytecode
     """
     import msgspec
 
-    from importaudit import record as records
+    from importaudit.analysis.difference import Difference
+    from importaudit.record import BytecodeReport, Record
 
-    text = msgspec.json.format(msgspec.json.encode(records.schema()), indent=2)
+    kinds = {"record": Record, "bytecode": BytecodeReport, "diff": Difference}
+    described = msgspec.json.schema(kinds[document])
+    text = msgspec.json.format(msgspec.json.encode(described), indent=2)
     with reader_may_leave():
         click.echo(text)
     return 0

@@ -227,7 +227,12 @@ def lines(record: Record, width: int) -> RenderableType:
     for line, where in zip(shown, places, strict=True):
         source = Text(right(" ".join(visible(line.source)), source_room), "dim")
         table.add_row(Text(left(where, place_room)), seconds(line.sampled), source)
-    return Group(table, Text())
+    parts: list[RenderableType] = [table]
+    if len(shown) < len(record.lines):
+        rest = len(record.lines) - len(shown)
+        note = f"  … {rest} more below {WORTH_A_ROW // 1_000_000} ms: --json FILE for all"
+        parts.append(Text(note, style="dim"))
+    return Group(*parts, Text())
 
 
 def first_use(found: FirstUse) -> RenderableType:
