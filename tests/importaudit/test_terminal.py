@@ -160,9 +160,9 @@ numbers_   0.300      0.300       0.500       1  actor.py:20
 tools      0.280      0.280       0.280       0  actor.py:40
 shared     0.200      0.200       0.200       0  numbers_.py:30
 
-self: without what it imports and without collections. exclusive: what goes away if
-it is never imported (a package with its submodules); the rest is needed elsewhere
-too. cumulative: while it was imported first. below: modules loaded meanwhile.
+self: without what it imports and without collections. exclusive: what goes away if it is never
+imported (a package with its submodules); the rest is needed elsewhere too. cumulative: while it was
+imported first. below: modules loaded meanwhile.
 
 Hottest lines  sampled s
 tools.py:7         0.200  TABLE = [expensive(number) for number in range(1_000_000) if number % 7 i…

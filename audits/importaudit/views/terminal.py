@@ -230,7 +230,7 @@ def lines(record: Record, width: int) -> RenderableType:
     parts: list[RenderableType] = [table]
     if len(shown) < len(record.lines):
         rest = len(record.lines) - len(shown)
-        note = f"  … {rest} more below {WORTH_A_ROW // 1_000_000} ms: --json FILE for all"
+        note = f"  and {rest} more below {WORTH_A_ROW // 1_000_000} ms: --json FILE for all"
         parts.append(Text(note, style="dim"))
     return Group(*parts, Text())
 
