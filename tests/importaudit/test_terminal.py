@@ -167,6 +167,7 @@ imported first. below: modules loaded meanwhile.
 Hottest lines  sampled s
 tools.py:7         0.200  TABLE = [expensive(number) for number in range(1_000_000) if number % 7 i…
 shared.py:1        0.004  import this
+  and 1 more below 20 ms: --json FILE for all
 
 The target is lazy itself: it names 4 modules that it has not loaded (actor.a, actor.b, actor.c, …).
 Importing them as well loads 12 modules more and takes 1.5 s more, 1.4 of CPU (one run). 1 of them
