@@ -110,6 +110,7 @@ class Schedule:
 # What a run costs beside a warm one with complete bytecode, for telling how long a plan takes;
 # roughly what large chains do.
 WEIGHT = {"complete": 1.0, "none": 2.2, "cold": 1.4}
+AROUND = 0.15  # seconds that go by around a run: reading its trace, preparing the page cache
 DETAIL = 1.3  # what a detail run costs, in warm timing runs
 
 
@@ -125,4 +126,5 @@ def schedule(plan: Plan, compiled: int, sources: int, seconds: float) -> Schedul
     ]
     fill = WEIGHT["none"] if any(c.bytecode == "complete" for c in conditions) else 0
     expected = seconds / DETAIL / as_shipped * (sum(weights) * plan.runs + fill)
+    expected += AROUND * len(conditions) * plan.runs
     return Schedule(conditions, plan.runs, expected)

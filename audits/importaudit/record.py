@@ -153,11 +153,12 @@ class Link(msgspec.Struct, forbid_unknown_fields=True):
 class Failure(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """Why the target did not come to its end."""
 
-    kind: str  # exception, exit, vanished, signal, timeout
+    kind: str  # exception, exit, vanished, signal, timeout, interrupt
     message: str
     hint: str = ""
     chain: list[Link] = []
     stderr: str = ""  # the target's own, with its traceback
+    stdout: str = ""
 
 
 class FirstUse(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -263,6 +264,77 @@ def test_what_was_measured_is_not_lost_by_ctrl_c(root: Path) -> None:
     assert record.notes == [f"interrupted after {len(record.runs) - 1} of 50 timing runs"]
     assert 3 <= len(record.runs) < 50
     assert record.failure is None
+
+
+def started(root: Path, *words: str) -> subprocess.Popen[str]:
+    """The command, when the first run of it is under way."""
+    child = subprocess.Popen(
+        [str(COMMAND), *words], cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(root)},
+    )  # fmt: skip
+    until = time.monotonic() + 30
+    while not (root / "began").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    return child
+
+
+def test_ctrl_c_in_an_import_that_hangs_shows_where(root: Path) -> None:
+    write_tree(root, {"hang.py": "import time\nopen('began', 'w').close()\ntime.sleep(60)\n"})
+    child = started(root, "hang", "--json", "kept.json")
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=30)
+    failure = records.read(root / "kept.json").failure
+
+    assert child.returncode == 130
+    assert failure is not None
+    assert (failure.kind, [link.module for link in failure.chain]) == ("interrupt", ["hang"])
+    assert "interrupted by Ctrl-C, while importing hang" in out
+
+
+def test_sigterm_ends_the_target_and_leaves_nothing(root: Path) -> None:
+    code = "import os, time\nopen('began', 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
+    write_tree(root, {"hang.py": code})
+    child = started(root, "hang")
+    time.sleep(0.2)
+    child.terminate()
+    child.communicate(timeout=30)
+
+    assert child.returncode == 128 + signal.SIGTERM
+    assert not Path("/proc", (root / "began").read_text()).exists()
+    assert sorted(path.name for path in root.iterdir()) == ["began", "hang.py"]
+
+
+def test_what_a_failed_target_printed_is_shown(root: Path) -> None:
+    write_tree(root, {"lic.py": "print('read the licence')\nraise SystemExit('no licence')\n"})
+    done = importaudit("lic", cwd=root)
+
+    assert done.code == 3
+    assert "stdout:\n  read the licence\n" in done.out
+    assert "stderr:\n  no licence\n" in done.out
+
+
+def test_a_full_stdout_is_no_traceback(written: Path) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run([COMMAND, "show", written], stdout=full, stderr=subprocess.PIPE,
+                              text=True, check=False)  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr == "importaudit: cannot write to stdout: No space left on device\n"
+
+
+def test_our_own_modules_leave_no_bytecode_in_a_prefix(root: Path) -> None:
+    prefix = root / "prefix"
+    write_tree(root, {"plain.py": ""})
+    for words in (["--quick", "plain"], ["bytecode", "plain.py"]):
+        done = importaudit(*words, cwd=root, PYTHONPYCACHEPREFIX=str(prefix),
+                           PYTHONDONTWRITEBYTECODE="")  # fmt: skip
+        assert done.code == 0, done.err
+    written = [path.name for path in prefix.rglob("*.pyc")]
+
+    # What loads our code before it can say so.
+    assert {name.partition(".")[0] for name in written if "importaudit" in name} <= {"importaudit"}
+    ours = [path for path in prefix.rglob("*.pyc") if "audits/importaudit" in str(path)]
+    assert {path.name.partition(".")[0] for path in ours} <= {"__init__"}
 
 
 def test_json_to_stdout_is_the_record_and_nothing_else(root: Path) -> None:

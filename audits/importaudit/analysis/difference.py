@@ -23,6 +23,7 @@ from importaudit.record import Spread as Kept
 FORMAT = "importaudit-diff"
 VERSION = 1
 DEFAULT_STATE = "warm-as-shipped"  # of runs that name none
+FELT = 1_000_000  # nanoseconds
 ENOUGH = 3  # runs from which a range of self times says something
 LOADED = ("loaded", "present", "running")  # outcomes of an import that leave a module behind
 
@@ -176,7 +177,8 @@ def not_comparable(a: Record, b: Record) -> list[Contrast]:
 
 def also(a: Record, b: Record) -> list[Contrast]:
     """What differs beside that: it may explain a difference, or be what is compared."""
-    names = sorted(a.environment.variables.keys() | b.environment.variables.keys())
+    names = a.environment.variables.keys() | b.environment.variables.keys()
+    names -= {"PYTHONDONTWRITEBYTECODE"}  # every run has -B
 
     def facts(record: Record) -> list[tuple[str, object]]:
         variables = record.environment.variables
@@ -184,7 +186,7 @@ def also(a: Record, b: Record) -> list[Contrast]:
             ("importaudit", record.tool),
             ("prefix", record.interpreter.prefix),
             ("pycache prefix", record.interpreter.pycache_prefix),
-            *((name, variables.get(name, "(not set)") or "(empty)") for name in names),
+            *((name, variables.get(name, "(not set)") or "(empty)") for name in sorted(names)),
         ]
 
     return contrasts(facts(a), facts(b))
@@ -344,6 +346,6 @@ def moved(a: Spread, b: Spread) -> Verdict:
 
 
 def rank(mover: Mover) -> tuple[bool, float, str]:
-    """Movers beyond noise first, then the largest."""
-    certain = mover.verdict in (Verdict.MORE, Verdict.LESS)
+    """Movers beyond noise that anybody could feel first, then the largest."""
+    certain = mover.verdict in (Verdict.MORE, Verdict.LESS) and abs(mover.difference) >= FELT
     return not certain, -abs(mover.difference), mover.module

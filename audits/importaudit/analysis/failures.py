@@ -24,10 +24,32 @@ def diagnose(
     timeout: float | None,
     finished: bool,
     stderr: str,
+    stdout: str = "",
+    interrupted: bool = False,
     path: Iterable[str],
     wanted: Sequence[str],
 ) -> Failure | None:
     """What went wrong, or None when the target's code came to its end without an exception."""
+    found = cause(
+        events, exit_status, timed_out, timeout, finished, stderr, path, wanted, interrupted
+    )
+    if found is not None:
+        found.stdout = stdout
+    return found
+
+
+def cause(
+    events: Sequence[Event],
+    exit_status: int,
+    timed_out: bool,
+    timeout: float | None,
+    finished: bool,
+    stderr: str,
+    path: Iterable[str],
+    wanted: Sequence[str],
+    interrupted: bool,
+) -> Failure | None:
+    """The same, without what the target wrote to stdout."""
     by_number = {event.number: event for event in events}
     root = by_number.get(0)
     if finished and not timed_out and root is not None and root.outcome == "failed":
@@ -39,7 +61,9 @@ def diagnose(
         message = f"the target called sys.exit (exit status {exit_status})" + within(links)
         return Failure("exit", message, MODULES_STAY, links, stderr)
     links = open_chain(by_number)
-    if timed_out:
+    if interrupted:
+        kind, message, hint = "interrupt", "the target was interrupted by Ctrl-C", ""
+    elif timed_out:
         kind = "timeout"
         message = f"the target had not finished after {timeout:g} s"
         hint = "give it longer with --timeout, or look at the import that it hangs in"

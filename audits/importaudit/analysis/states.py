@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median, median_low
 
 from importaudit.analysis import statistics
-from importaudit.analysis.statistics import Spread
+from importaudit.analysis.statistics import Comparison, Spread
 from importaudit.record import NOTHING, Cost, Record, Run, State
 
 BASE, SHIPPED, NONE = "warm-complete", "warm-as-shipped", "warm-none"
@@ -113,13 +113,15 @@ def complete_state(record: Record) -> str | None:
     return SHIPPED if shipped and all(run.compiled == 0 for run in shipped) else None
 
 
-def extra_cpu(record: Record, state: str) -> float | None:
-    """Nanoseconds of CPU time that STATE takes more than complete bytecode, by medians."""
+def extra_cpu(record: Record, state: str) -> Comparison | None:
+    """CPU time of STATE beside complete bytecode's; None where one of them was not measured."""
     base = complete_state(record)
-    if base is None or base == state or not runs_of(record, state):
+    if base is None or base == state:
         return None
-    ours, theirs = (median(run.cpu for run in runs_of(record, name)) for name in (state, base))
-    return ours - theirs
+    ours, theirs = ([run.cpu for run in runs_of(record, name)] for name in (state, base))
+    if not ours or len(ours) != len(theirs):  # the audit was interrupted
+        return None
+    return statistics.paired(ours, theirs)
 
 
 def middle(record: Record, state: str) -> Run | None:

@@ -10,12 +10,16 @@ Ctrl-C.
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
 
-import click
+# Where ours goes can be what we are about to look at: with PYTHONPYCACHEPREFIX, or in a venv.
+sys.dont_write_bytecode = True
 
-from importaudit.errors import (
+import click  # noqa: E402
+
+from importaudit.errors import (  # noqa: E402
     AuditError,
     InterpreterError,
     OutputError,
@@ -51,11 +55,15 @@ def code_of(error: AuditError) -> int:
     return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
 
 
+def terminated(*_: object) -> None:
+    """End like after Ctrl-C, with the target: what we started and made does not outlive us."""
+    sys.exit(128 + signal.SIGTERM)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The entry point: runs a command and exits with its code."""
     words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] == ["bytecode"]:  # where ours goes is what we are about to look at
-        sys.dont_write_bytecode = True
+    signal.signal(signal.SIGTERM, terminated)
     command, words = find_command(words)
     try:
         sys.exit(command.main(words, command.name, standalone_mode=False) or FINE)

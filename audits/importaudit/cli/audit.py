@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from importaudit.cli.output import check_writable, show_record, write
+from importaudit.cli.output import HELP, check_writable, show_record, write
 from importaudit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ Other commands (a module of such a name is reached after --: importaudit -- show
 """
 
 
-@click.command(
-    name="importaudit", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command(name="importaudit", epilog=EPILOG, context_settings=HELP)
 @click.argument("targets", metavar="MODULE…", nargs=-1)
 @click.option("--python", metavar="PATH", help="Interpreter or virtualenv to audit [default: the"
               " active virtualenv's, else our own].")  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from importaudit.cli.output import check_writable, draw, write
+from importaudit.cli.output import HELP, check_writable, draw, write
 from importaudit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ FINE, FINDING = 0, 1  # exit codes: see importaudit.cli
 EPILOG = """\b
 Verdicts: loadable, missing, stale (mtime, size, hash or content), other-tag (another interpreter
 or optimisation level only), wrong-magic, uncacheable (and cannot be written here), damaged (the
-import fails), not-compilable.
+import fails; all of them with --verify), not-compilable (with --verify).
 \b
 Examples:
   importaudit bytecode --python /srv/venv
@@ -28,7 +28,7 @@ Examples:
 """
 
 
-@click.command(name="importaudit bytecode", epilog=EPILOG)
+@click.command(name="importaudit bytecode", epilog=EPILOG, context_settings=HELP)
 @click.argument("paths", metavar="[PATH…]", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--python", metavar="PATH", help="Interpreter or virtualenv that would load it"
               " [default: the active virtualenv's, else our own].")  # fmt: skip

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from importaudit.cli.output import check_writable, show_difference, write
+from importaudit.cli.output import HELP, check_writable, show_difference, write
 
 
-@click.command(name="importaudit diff")
+@click.command(name="importaudit diff", context_settings=HELP)
 @click.argument("a", metavar="A", type=click.Path(path_type=Path))
 @click.argument("b", metavar="B", type=click.Path(path_type=Path))
 @click.option("--top", metavar="N", type=click.IntRange(1), default=15, show_default=True,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from importaudit.analysis.difference import Difference
     from importaudit.record import BytecodeReport, Record
 
+HELP = {"help_option_names": ["-h", "--help"]}  # of every command
 WIDE = 120  # columns where the output is no terminal and COLUMNS is not set
 
 
@@ -93,3 +94,6 @@ def reader_may_leave() -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes it once more at exit
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise OutputError(f"cannot write to stdout: {error.strerror or error}") from error

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from importaudit.cli.output import reader_may_leave, show_record, write
+from importaudit.cli.output import HELP, reader_may_leave, show_record, write
 
 
-@click.command(name="importaudit show")
+@click.command(name="importaudit show", context_settings=HELP)
 @click.argument("path", metavar="RECORD", type=click.Path(path_type=Path))
 @click.option("--top", metavar="N", type=click.IntRange(1), default=15, show_default=True,
               help="Rows of each table.")  # fmt: skip
@@ -31,7 +31,7 @@ def show(path: Path, top: int, as_json: bool) -> int:
     return 0
 
 
-@click.command(name="importaudit schema")
+@click.command(name="importaudit schema", context_settings=HELP)
 @click.argument("document", type=click.Choice(["record", "bytecode", "diff"]), default="record")
 @click.option("--json", is_flag=True, expose_value=False, help="The same: a schema is JSON.")
 def schema(document: str) -> int:

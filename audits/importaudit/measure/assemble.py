@@ -114,7 +114,7 @@ def record(found: Material) -> Record:
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         target=text(found.plan.target.text),
         modules=list(found.plan.target.modules),
-        interpreter=surroundings.interpreter_facts(shown.finished.main),
+        interpreter=found.facts,
         environment=surroundings.environment(os.environ, found.facts, found.load),
         runs=runs,
         representative=next(n for n, run in enumerate(runs) if run is shown.run),

@@ -29,7 +29,7 @@ class Listener(Protocol):
 def perform(plan: Plan, listener: Listener) -> Record:
     """Carry PLAN out. A target that fails ends it early, with what was recorded until then.
 
-    So does Ctrl-C among the timing runs. Raises InterpreterError when the interpreter is not one
+    So does Ctrl-C. Raises InterpreterError when the interpreter is not one
     that can be audited, and UsageError where the page cache is to be dropped and may not be.
     """
     interpreter.ask(plan.python)
@@ -38,7 +38,11 @@ def perform(plan: Plan, listener: Listener) -> Record:
     load = os.getloadavg()[0]
     listener.began(plan)
     listener.started("detail", 1, 1)
-    finished = launch.run(plan.python, plan.target, detail=True, timeout=plan.timeout)
+    try:
+        finished = launch.run(plan.python, plan.target, detail=True, timeout=plan.timeout)
+    except launch.Interrupted as stop:
+        finished = stop.finished
+        listener.interrupted()
     detail = Done(build.run("detail", finished), finished)
     listener.ended(detail.run)
     found = Material(plan, load, detail, failure=diagnose(plan, detail))
@@ -47,7 +51,10 @@ def perform(plan: Plan, listener: Listener) -> Record:
     record = assemble.record(found)
     chain_bytecode(plan, record)
     if found.failure is None and plan.target.modules and len(found.runs) == found.planned:
-        record.first_use = first_use(plan, record, listener)
+        try:
+            record.first_use = first_use(plan, record, listener)
+        except KeyboardInterrupt:
+            listener.interrupted()
     return record
 
 
@@ -91,8 +98,10 @@ def diagnose(plan: Plan, done: Done) -> Failure | None:
         done.processes[0].events,
         exit_status=finished.status,
         timed_out=finished.timed_out,
+        interrupted=finished.interrupted,
         timeout=plan.timeout,
         finished=main.done is not None,
+        stdout=finished.stdout,
         stderr=finished.stderr,
         path=[*main.path, *main.final_path],
         wanted=plan.target.modules,

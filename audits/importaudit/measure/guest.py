@@ -45,7 +45,7 @@ def compiled(python: Path, names: tuple[str, ...]) -> Path:
     """The bytecode of the files NAMES of the probe, in a file that lasts as long as we do."""
     try:
         done = subprocess.run(
-            [python, "-I", "-S", "-c", COMPILE, PROBE, *names],
+            [python, "-I", "-S", "-B", "-c", COMPILE, PROBE, *names],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,

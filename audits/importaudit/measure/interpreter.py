@@ -67,7 +67,7 @@ def ask(python: Path) -> Answer:
     """Have PYTHON say its version; raises InterpreterError when it is too old or no Python."""
     try:
         answer = subprocess.run(
-            [python, "-S", "-c", QUESTION],
+            [python, "-S", "-B", "-c", QUESTION],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PATIENCE,

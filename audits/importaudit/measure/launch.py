@@ -40,6 +40,7 @@ class Finished:
     waited: int | None  # run-queue wait of the main thread until its end, where known
     status: int
     timed_out: bool
+    interrupted: bool  # by Ctrl-C
     pid: int
     disk: int = 0  # bytes read from disk, with the children's
     faults: int = 0  # major page faults, with the children's
@@ -51,6 +52,14 @@ class Finished:
     def main(self) -> Trace:
         """The trace of the target itself; an empty one when it wrote none."""
         return next((t for t in self.traces if t.pid == self.pid), Trace(pid=self.pid))
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while the target ran; ``finished`` is what it had done by then."""
+
+    def __init__(self, finished: Finished) -> None:
+        super().__init__()
+        self.finished = finished
 
 
 def run(
@@ -68,7 +77,7 @@ def run(
     With PAUSE_GC nothing is collected until the target is done, or collects by itself.
 
     Raises AuditError when the interpreter cannot be started, and InterpreterError when it cannot
-    compile the probe. A target that fails does not
+    compile the probe; Interrupted, with what there is, after Ctrl-C. A target that fails does not
     raise: what is known of it is returned.
     """
     with scratch.folder() as folder:
@@ -88,6 +97,8 @@ def run(
             command, folder, timeout, os.environ if environment is None else environment
         )
         finished.traces = [read(path) for path in sorted(folder.glob("trace.*"))]
+        if finished.interrupted:
+            raise Interrupted(finished)
         return finished
 
 
@@ -112,13 +123,16 @@ def execute(
         )
     except OSError as error:
         raise AuditError(f"cannot start {command[0]}: {error.strerror}") from error
+    timed_out = interrupted = False
     try:
         timed_out = not wait(pid, timeout)
-    except BaseException:  # Ctrl-C: nothing of ours stays behind
+    except KeyboardInterrupt:
+        interrupted = True
+    except BaseException:  # nothing of ours stays behind
         kill_group(pid)
         os.waitpid(pid, 0)
         raise
-    if timed_out:
+    if timed_out or interrupted:
         kill_group(pid)
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     exited = time.perf_counter_ns()
@@ -132,6 +146,7 @@ def execute(
         waited=waited,
         status=os.waitstatus_to_exitcode(status),
         timed_out=timed_out,
+        interrupted=interrupted,
         pid=pid,
         disk=usage.ru_inblock * SECTOR,
         faults=usage.ru_majflt,

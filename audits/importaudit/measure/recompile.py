@@ -76,7 +76,7 @@ def verify(
                 done += 1
             tell(done)
     skipped = len(found) - len(sources)
-    notes = [f"{unread:,} sources could not be read, so not verified"] if unread else []
+    notes = [f"not read, and so not verified: {unread:,} of the sources"] if unread else []
     return notes + (
         [f"{skipped:,} modules in archives or without source not verified"] * (skipped > 0)
     )

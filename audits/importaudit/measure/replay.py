@@ -51,7 +51,8 @@ class Clock:
         self.close(wall, cpu)
         if self.open and self.phase != GC:
             costs = self.open[-1][1]
-            costs.opened += phase in {READ, DLOPEN}
+            # Reading twice on end: what the first wanted is not there, or was refused.
+            costs.opened += phase in {READ, DLOPEN} and phase != self.phase
             costs.compiled += phase == COMPILE
         self.phase = phase
 

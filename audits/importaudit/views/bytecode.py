@@ -15,6 +15,7 @@ from importaudit.views.figures import WIDE, grid, middle, number, right, visible
 
 REASONS = 3  # of a verdict that are named
 # Bytecode with an unchecked hash is loaded whatever becomes of the source: for sealed folders only.
+KIND, NAME = 16, 22  # columns of those, at least
 SEALED = ("stdlib", "site-packages")
 
 
@@ -70,7 +71,8 @@ def headline(summary: Bytecode) -> Text:
         return Text("No importable source found.", style="bold")
     text = Text()
     text.append(f"{summary.without:,} of {summary.folders:,}", style="bold")
-    text.append(" package directories have no usable bytecode (")
+    has = "package directory has" if summary.folders == 1 else "package directories have"
+    text.append(f" {has} no usable bytecode (")
     text.append(f"{summary.percent:.1f} %", style="bold")
     text.append(f"); {number(summary.sources, 'source')}.")
     if summary.adds:
@@ -97,8 +99,9 @@ def verdicts(report: BytecodeReport, width: int) -> RenderableType:
 
 def table(rows: Sequence[BytecodeRow], width: int, top: int) -> RenderableType:
     """The TOP distributions with most sources that have no usable bytecode."""
-    wide = width >= WIDE
     occurring = [v for v in Verdict if any(row.verdicts.get(v) for row in rows)]
+    figures = sum(max(6, len(verdict.value)) + 2 for verdict in occurring) + 19
+    wide = width >= max(WIDE, figures + KIND + NAME)
     if not wide:  # figures that fit: what is not shown here is in the list above
         occurring = []
     columns = ["sources", *(verdict.value for verdict in occurring)]
@@ -142,7 +145,9 @@ def command(report: BytecodeReport, roots: Sequence[Root], sealed: bool) -> str:
     facts = report.facts
     words = [facts.executable, "-m", "compileall", "-q", "-j", "0"]
     # It skips what has the right mtime, whatever the size, the content or the rest of the file.
-    if any(report.summary.verdicts.get(v) for v in (Verdict.STALE, Verdict.DAMAGED)):
+    below = tuple(f"{root.path}/" for root in roots)
+    judged = [one.verdict for one in report.sources if one.source.startswith(below)]
+    if Verdict.STALE in judged or Verdict.DAMAGED in judged:
         words.append("-f")
     if facts.optimize:
         words += ["-o", str(facts.optimize)]
@@ -155,7 +160,7 @@ def unusable(row: BytecodeRow) -> int:
 
 
 def megabytes(count: int) -> str:
-    return f"{count / 1e6:,.1f}"
+    return f"{count / 1e6:,.1f}" if count == 0 or count >= 50_000 else f"{count / 1e6:.3f}"
 
 
 def one_line(text: str) -> str:

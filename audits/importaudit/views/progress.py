@@ -41,7 +41,8 @@ class Progress:
         self.label = label
 
     def ended(self, run: Run) -> None:
-        took = f"{run.wall / 1e9:.2f} s wall, {run.cpu / 1e9:.2f} s CPU, {run.imports:,} imports"
+        took = f"{run.wall / 1e9:.2f} s wall, {run.cpu / 1e9:.2f} s CPU, {run.imports:,} import"
+        took += "" if run.imports == 1 else "s"
         end = "" if run.exit == 0 else f", exit status {run.exit}"
         self.say(f"{self.label}: {took}{end}")
 

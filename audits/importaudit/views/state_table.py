@@ -9,7 +9,7 @@ from rich.text import Text
 
 from importaudit.analysis import states
 from importaudit.analysis.states import Part, Row, Stack
-from importaudit.analysis.statistics import Spread
+from importaudit.analysis.statistics import Spread, Verdict
 from importaudit.record import Record
 from importaudit.views.figures import grid, number, right, seconds, share, visible
 
@@ -92,18 +92,18 @@ def caveats(row: Row) -> list[str]:
 def bytecode_costs(record: Record) -> list[str]:
     """What missing bytecode costs here, as sentences; measured, or not said."""
     found = []
-    shipped, none = (states.extra_cpu(record, name) for name in (states.SHIPPED, states.NONE))
-    runs = number(len(states.runs_of(record, states.SHIPPED)), "run")
-    if shipped is not None:
-        found.append(
-            f"What is missing costs {shipped / 1e9:.2f} s of CPU at each start (measured: as"
-            f" shipped against complete, {runs} each)."
-        )
-    if none is not None:
-        found.append(
-            f"Without any it would be {none / 1e9:.2f} s more than with all of it (measured: none"
-            f" against complete, CPU, {runs} each)."
-        )
+    base = states.complete_state(record)
+    said = {states.SHIPPED: "What is missing costs", states.NONE: "Having none at all costs"}
+    for state, start in said.items():
+        extra = states.extra_cpu(record, state)
+        if extra is None or extra.interval is None:  # too few runs: no claim
+            continue
+        how = f"(measured: {state} against {base}, {extra.ours.count} pairs of runs)"
+        if extra.verdict is Verdict.MORE:
+            cost = extra.ours.median - extra.theirs.median
+            found.append(f"{start} {cost / 1e9:.2f} s of CPU at each start {how}.")
+        else:
+            found.append(f"{start} nothing that can be told from noise {how}.")
     return found
 
 

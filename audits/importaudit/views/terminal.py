@@ -72,14 +72,15 @@ def report(record: Record, width: int, top: int) -> list[RenderableType]:
         cold = states.stack(record)
         if cold is not None:
             parts.append(state_table.stack(cold, width))
-        if record.bytecode is not None:
+        if record.bytecode is not None and record.bytecode.sources:
             costly = state_table.bytecode_costs(record)
             parts.append(bytecode.chain(record.bytecode, costly, width, min(top, CHAIN)))
         parts.append(
             rows("Distributions", costs.by_distribution(record, graph), record, width, top)
         )
         parts.append(rows("Modules", costs.by_module(record, graph), record, width, top))
-        parts.append(legend())
+        if any(event.number for event in record.processes[0].events):
+            parts.append(legend())
     if record.lines:
         parts.append(lines(record, width))
     if record.first_use is not None:
@@ -128,17 +129,22 @@ def failure(problem: Failure) -> RenderableType:
         step.append(" ".join(visible(link.module)), style="bold")
         step.append(f"  {place(link)}", style="dim")
         parts.append(step)
-    said = visible(problem.stderr.rstrip())
-    if any(said):
-        parts.append(Text("The target's own output:", style="bold"))
-        if len(said) > LONGEST:
-            parts.append(
-                Text(f"  … {len(said) - LONGEST} lines before, all in --json", style="dim")
-            )
-        parts.append(Text("\n".join(f"  {line}" for line in said[-LONGEST:])))
+    for name, output in (("stdout", problem.stdout), ("stderr", problem.stderr)):
+        parts += own_words(name, visible(output.rstrip()))
     if problem.hint:
         parts.append(Text(f"Next: {' '.join(visible(problem.hint))}", style="cyan"))
     return Group(*parts, Text())
+
+
+def own_words(stream: str, said: Sequence[str]) -> list[RenderableType]:
+    """The end of what a failed target wrote to STREAM."""
+    if not any(said):
+        return []
+    parts: list[RenderableType] = [Text(f"The target's own output, {stream}:", style="bold")]
+    if len(said) > LONGEST:
+        left_out = f"  … {len(said) - LONGEST} lines before, all in --json"
+        parts.append(Text(left_out, style="dim"))
+    return [*parts, Text("\n".join(f"  {line}" for line in said[-LONGEST:]))]
 
 
 def phases(record: Record, run: Run, width: int) -> RenderableType:
