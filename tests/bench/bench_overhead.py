@@ -9,7 +9,7 @@ from importaudit.measure import launch
 from importaudit.plan import Target
 
 MODULE = "sglang.multimodal_gen.runtime.launch_server"
-PAIRS = int(os.environ.get("PAIRS", "20"))
+PAIRS = int(os.environ.get("PAIRS", "30"))
 LIMIT = 1.03  # of the upper end of the interval
 
 
@@ -24,7 +24,7 @@ def bench_overhead(sglang_python: Path) -> None:
         assert finished.main.closed is not None, finished.stderr
         return {"wall": (finished.exited - finished.spawned) / 1e9, "cpu": finished.cpu / 1e9}
 
-    samples = paired.interleave({"traced": traced, "untraced": untraced}, PAIRS)
+    samples = paired.side_by_side({"traced": traced, "untraced": untraced}, PAIRS)
     cpu = {arm: [s["cpu"] for s in found] for arm, found in samples.items()}
     ratio, low, high = paired.ratio_interval(cpu["traced"], cpu["untraced"])
     paired.save("overhead", samples, module=MODULE)
