@@ -368,7 +368,7 @@ def test_gates_decide_the_exit_code(tmp_path: Path) -> None:
         "importaudit: --fail-on missing: 1 of 1 sources",
         "importaudit: --max-missing-percent 0: 100.0 % (1 of 1 package directories)",
     ]
-    assert "1 of 1 package directories have no usable bytecode (100.0 %)" in done.out
+    assert "1 of 1 package directory has no usable bytecode (100.0 %)" in done.out
 
 
 @pytest.mark.parametrize(

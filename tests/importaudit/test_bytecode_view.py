@@ -67,7 +67,7 @@ Distribution                 sources  loadable  missing   stale  adds MB
 torch 2.0     site-packages        3         1        2       0      1.5
 /srv/own      path                 1         0        0       1      0.0
 
-Next (sealed folders): /srv/venv/bin/python -m compileall -q -j 0 -f -o 1 --invalidation-mode\
+Next (sealed folders): /srv/venv/bin/python -m compileall -q -j 0 -o 1 --invalidation-mode\
  unchecked-hash /srv/venv/site-packages
 Next (edited folders): /srv/venv/bin/python -m compileall -q -j 0 -f -o 1 --invalidation-mode\
  checked-hash /srv/own

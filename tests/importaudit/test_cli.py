@@ -244,13 +244,19 @@ def test_a_quick_audit_runs_once_a_state_and_claims_nothing(root: Path) -> None:
     assert "What to do next" not in done.out
 
 
+def not_ignored() -> None:
+    """A shell's background job ignores Ctrl-C, and so does what it starts: not here."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_what_was_measured_is_not_lost_by_ctrl_c(root: Path) -> None:
     write_tree(root, {"slow.py": "import time, colorsys\ntime.sleep(0.3)\n"})
     words = "--states warm-as-shipped --runs 50 --json kept.json slow"
     command = [str(COMMAND), *words.split()]
     child = subprocess.Popen(
-        command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+        command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=not_ignored,  # noqa: PLW1509 - no threads here
+    )  # fmt: skip
     assert child.stderr is not None
     for line in child.stderr:
         if line.startswith("  2 of 50"):
@@ -271,6 +277,7 @@ def started(root: Path, *words: str) -> subprocess.Popen[str]:
     child = subprocess.Popen(
         [str(COMMAND), *words], cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(root)},
+        preexec_fn=not_ignored,  # noqa: PLW1509 - no threads here
     )  # fmt: skip
     until = time.monotonic() + 30
     while not (root / "began").exists() and time.monotonic() < until:

@@ -147,14 +147,16 @@ def test_one_run_a_state_proves_no_saving() -> None:
 
 
 def test_a_saving_below_one_percent_is_not_worth_a_line() -> None:
-    shipped = several("warm-as-shipped", 1000, 1001, 1002)
-    found = record(*shipped)
-    found.lines = [HotLine("one", "/srv/lib/one.py", 3, 9 * MS, "x = 1")]
+    lines = [HotLine("one", "/srv/lib/one.py", 3, 9 * MS, "x = 1")]
+    found = record(*several("warm-as-shipped", 1000, 1001, 1002))
+    found.lines = lines
     assert steps(found) == []
-    found.lines[0].sampled = 11 * MS
+    found = record(*several("warm-as-shipped", 100, 101, 102))
+    found.lines = lines
     (step,) = steps(found)
 
-    assert (step.what, step.how) == ("look at one", "x = 1  at")
+    # Sampled in the detail run; in this one the module has 2 ms of its own.
+    assert (step.saving, step.what, step.how) == (2 * MS, "look at one", "x = 1  at")
     assert step.where is not None
     assert (step.where.file, step.where.line) == ("/srv/lib/one.py", 3)
 

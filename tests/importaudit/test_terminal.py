@@ -188,7 +188,7 @@ Failed: ImportError: no, while importing top.bottom
   top  <string>:1
   └ top.middle  /srv/lib/python3.11/site-packages/top/__init__.py:30
     └ top.bottom  /srv/lib/python3.11/site-packages/top/middle.py:4
-The target's own output:
+The target's own output, stderr:
   … 5 lines before, all in --json
   warning 5
   warning 6
