@@ -19,7 +19,7 @@ import msgspec
 from importaudit.errors import OutputError, RecordError
 
 FORMAT = "importaudit-record"
-VERSION = 2
+VERSION = 3
 BYTECODE_FORMAT = "importaudit-bytecode"
 BYTECODE_VERSION = 1
 
@@ -185,7 +185,19 @@ class Interpreter(msgspec.Struct, forbid_unknown_fields=True):
     pycache_prefix: str = ""
 
 
-class Environment(msgspec.Struct, forbid_unknown_fields=True):
+class Image(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """The container image that the target ran in."""
+
+    reference: str  # as the user named it
+    id: str  # its digest
+    user: str  # that the target ran as: "uid:gid"
+    engine: str  # "Docker 20.10.24"
+    storage: str  # the engine's storage driver, such as overlay2
+    read_only: bool = False  # the root file system
+    read_iops: int = 0  # reads a second that the disk was held to; 0: as fast as it is
+
+
+class Environment(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """What else changes the answer."""
 
     variables: dict[str, str]  # PYTHON*, as the target saw them
@@ -194,6 +206,7 @@ class Environment(msgspec.Struct, forbid_unknown_fields=True):
     load: float  # one-minute average before the first run
     machine: str
     kernel: str
+    image: Image | None = None
 
 
 class Spread(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -318,6 +331,9 @@ class Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     edges: dict[str, list[Edge]] = {}  # by the module whose body was running
     lines: list[HotLine] = []
     distributions: dict[str, list[str]] = {}  # "name version": modules
+    # Bytes of the file that each module is loaded from: its bytecode as shipped, its source where
+    # none is usable, or the extension module.
+    sizes: dict[str, int] = {}
     first_use: FirstUse | None = None
     failure: Failure | None = None
     notes: list[str] = []  # what could not be measured, and why

@@ -239,7 +239,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
         (b'{"format": "\xff"}', "is not a Record"),
         (b"{}", "its format is not 'importaudit-record'"),
         (b'{"format": "another", "version": 1}', "its format is not 'importaudit-record'"),
-        (b'{"format": "importaudit-record", "version": 1}', "version 1; this importaudit reads 2"),
+        (b'{"format": "importaudit-record", "version": 1}', "version 1; this importaudit reads 3"),
         (b'{"format": "importaudit-record", "version": "1"}', "version '1'"),
         (b'{"format": "importaudit-record"}', "version None"),
     ],

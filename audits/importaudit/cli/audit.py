@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from importaudit.cli.exports import Exports, export, export_options
 from importaudit.cli.output import HELP, check_writable, show_record, write
 from importaudit.errors import UsageError
 
@@ -66,6 +67,7 @@ Other commands (a module of such a name is reached after --: importaudit -- show
               help="Write the Record to FILE (- for stdout, without the report).")  # fmt: skip
 @click.option("--top", metavar="N", type=click.IntRange(1), default=15, show_default=True,
               help="Rows of each table.")  # fmt: skip
+@export_options
 @click.version_option(package_name="importaudit", prog_name="importaudit")
 def audit(
     targets: tuple[str, ...],
@@ -79,6 +81,7 @@ def audit(
     timeout: float | None,
     json_file: Path | None,
     top: int,
+    exports: Exports,
 ) -> int:
     """Say where the time of importing MODULE goes.
 
@@ -99,10 +102,11 @@ def audit(
     progress = Progress()
     record = perform(plan, progress)
     written = write(record, json_file)
-    if json_file != Path("-"):
+    failed = [*export(record, exports), *([written] if written is not None else [])]
+    if Path("-") not in (json_file, *exports.values()):
         show_record(record, top)
-    if written is not None:
-        raise written
+    for error in failed:
+        raise error
     if progress.stopped:
         return INTERRUPTED
     return FINE if record.failure is None else TARGET

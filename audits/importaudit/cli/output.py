@@ -42,18 +42,22 @@ def write(document: Record | Difference | BytecodeReport, path: Path | None) -> 
         return None
     import msgspec
 
-    from importaudit import record as records
-
-    data = msgspec.json.encode(document)
-    if path == Path("-"):
-        with reader_may_leave():
-            click.echo(data)
-        return None
     try:
-        records.write_bytes(path, data + b"\n")
+        put(msgspec.json.encode(document) + b"\n", path)
     except OutputError as error:
         return error
     return None
+
+
+def put(data: bytes, path: Path) -> None:
+    """Write DATA to PATH, or to stdout for ``-``; raises OutputError."""
+    from importaudit import record as records
+
+    if path == Path("-"):
+        with reader_may_leave():
+            click.echo(data, nl=False)
+    else:
+        records.write_bytes(path, data)
 
 
 def show_record(record: Record, top: int) -> None:

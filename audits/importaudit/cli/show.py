@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from importaudit.cli.exports import Exports, export, export_options
 from importaudit.cli.output import HELP, reader_may_leave, show_record, write
 
 
@@ -14,20 +15,25 @@ from importaudit.cli.output import HELP, reader_may_leave, show_record, write
 @click.option("--top", metavar="N", type=click.IntRange(1), default=15, show_default=True,
               help="Rows of each table.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the Record instead of the report.")
-def show(path: Path, top: int, as_json: bool) -> int:
+@export_options
+def show(path: Path, top: int, as_json: bool, exports: Exports) -> int:
     """Print the report of a Record.
 
     \b
     Example:
       importaudit show sglang.json --top 40
+      importaudit show sglang.json --html sglang.html
     """
     from importaudit import record as records
 
     record = records.read(path)
+    failed = export(record, exports)
     if as_json:
         write(record, Path("-"))
-    else:
+    elif Path("-") not in exports.values():
         show_record(record, top)
+    for error in failed:
+        raise error
     return 0
 
 

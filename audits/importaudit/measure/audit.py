@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from importaudit.analysis import failures, laziness
@@ -11,9 +14,10 @@ from importaudit.measure import assemble, build, ground, interpreter, launch, pa
 from importaudit.measure.assemble import Done, Material
 from importaudit.measure.facts import ask_facts
 from importaudit.measure.ground import Ground
+from importaudit.measure.recompile import usable
 from importaudit.measure.survey import survey_sources
 from importaudit.plan import Condition, Plan, Schedule, Target, schedule
-from importaudit.record import Failure, FirstUse, Record, Run
+from importaudit.record import Failure, FirstUse, Judged, Record, Run
 
 
 class Listener(Protocol):
@@ -109,12 +113,26 @@ def diagnose(plan: Plan, done: Done) -> Failure | None:
 
 
 def chain_bytecode(plan: Plan, record: Record) -> None:
-    """Judge the bytecode of the chain's sources, as shipped."""
-    sources = {e.origin for e in record.processes[0].events if e.origin.endswith(".py")}
+    """Judge the bytecode of the chain's sources, as shipped, and note what is loaded."""
+    origins = {e.module: e.origin for e in record.processes[0].events if e.origin}
+    sources = {origin for origin in origins.values() if origin.endswith(".py")}
+    judged: list[Judged] = []
     try:
-        record.bytecode, _ = survey_sources(sorted(sources), ask_facts(plan.python))
+        record.bytecode, judged = survey_sources(sorted(sources), ask_facts(plan.python))
     except InterpreterError as error:  # it can run the target, and not that
         record.notes.append(f"no verdict on the bytecode: {error.problem}")
+    record.sizes = sizes(origins, judged)
+
+
+def sizes(origins: Mapping[str, str], judged: Sequence[Judged]) -> dict[str, int]:
+    """Bytes of the file that each module of ORIGINS is loaded from."""
+    known = {one.source: one.bytecode if usable(one) else one.size for one in judged}
+    found = {module: known.get(origin, 0) for module, origin in origins.items()}
+    for module, origin in origins.items():
+        if origin not in known:
+            with suppress(OSError):
+                found[module] = Path(origin).stat().st_size
+    return {module: size for module, size in found.items() if size}
 
 
 def first_use(plan: Plan, record: Record, listener: Listener) -> FirstUse | None:

@@ -1,0 +1,54 @@
+"""Other views of a Record, each into a file: what ``--html`` and its like have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from importaudit.cli.output import check_writable, put
+from importaudit.errors import AuditError
+
+if TYPE_CHECKING:
+    from importaudit.record import Record
+
+# Each is a module of importaudit.views with a function ``render`` from a Record to bytes.
+KINDS = {
+    "html": "Write one self-contained HTML page to FILE: the chain to look into, and the tables.",
+    "trace": "Write a trace to FILE, for Perfetto (ui.perfetto.dev) or chrome://tracing.",
+    "markdown": "Write a summary to FILE, such as $GITHUB_STEP_SUMMARY.",
+}
+Exports = dict[str, Path]  # by kind; those that were asked for
+
+
+def export_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give COMMAND the options ``--html FILE`` and so on, and the argument ``exports``."""
+
+    def with_exports(*arguments: Any, **options: Any) -> int:
+        asked = {kind: options.pop(kind) for kind in KINDS}
+        exports: Exports = {kind: path for kind, path in asked.items() if path is not None}
+        for path in exports.values():
+            check_writable(path)
+        return command(*arguments, **options, exports=exports)
+
+    with_exports.__doc__ = command.__doc__
+    with_exports.__dict__.update(command.__dict__)  # the options it has already
+    for kind, help_text in reversed(KINDS.items()):
+        option = click.option(f"--{kind}", metavar="FILE", type=click.Path(path_type=Path),
+                              help=help_text)  # fmt: skip
+        with_exports = option(with_exports)
+    return with_exports
+
+
+def export(record: Record, exports: Exports) -> list[AuditError]:
+    """Write every view of RECORD that was asked for; failures are returned."""
+    failed: list[AuditError] = []
+    for kind, path in exports.items():
+        try:
+            put(import_module(f"importaudit.views.{kind}").render(record), path)
+        except AuditError as error:
+            failed.append(error)
+    return failed
