@@ -14,8 +14,10 @@ from support.targets import write_tree
 from importaudit import record as records
 from importaudit.analysis import costs
 from importaudit.errors import InterpreterError
+from importaudit.files import LOCAL
 from importaudit.measure.assemble import source_line
 from importaudit.measure.audit import perform
+from importaudit.measure.machine import HERE
 from importaudit.measure.surroundings import file_system
 from importaudit.plan import Plan, Schedule, Target
 from importaudit.record import Record, Run
@@ -280,14 +282,17 @@ def test_no_interpreter_no_audit(tmp_path: Path) -> None:
 
 
 def test_the_file_system_of_a_folder() -> None:
-    assert file_system("/proc/self") == "proc"
-    assert file_system("/nowhere/at/all") == file_system("/")
+    mounts = HERE.place().mounts
+
+    assert file_system("/proc/self", mounts) == "proc"
+    assert file_system("/nowhere/at/all", mounts) == file_system("/", mounts)
+    assert file_system("/", "") == "unknown"
 
 
 def test_the_source_line_of_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
     path = tmp_path / "latin.py"
     path.write_bytes(b"one\n  caf\xe9  \n")
 
-    assert source_line(str(path), 2) == "caf\ufffd"
-    assert source_line(str(path), 9) == source_line(str(path), 0) == ""
-    assert source_line("<string>", 1) == source_line(str(tmp_path), 1) == ""
+    assert source_line(str(path), 2, LOCAL) == "caf\ufffd"
+    assert source_line(str(path), 9, LOCAL) == source_line(str(path), 0, LOCAL) == ""
+    assert source_line("<string>", 1, LOCAL) == source_line(str(tmp_path), 1, LOCAL) == ""

@@ -14,7 +14,7 @@ import pytest
 from support.targets import Traced, assert_sound, plainly, trace, write_tree
 from support.trees import snapshot
 
-from importaudit.measure import guest
+from importaudit.measure.machine import PROBE
 from importaudit.plan import Target
 
 # Imported deep inside others, so that there is a stack to look at.
@@ -287,11 +287,11 @@ def test_nothing_is_left_behind(target_python: Path, tmp_path: Path, bytecode: s
 
 
 def test_the_probes_folder_stays_as_it_is(target_python: Path, tmp_path: Path) -> None:
-    names = sorted(guest.PROBE.rglob("*"))
+    names = sorted(PROBE.rglob("*"))
     write_tree(tmp_path, {"app.py": ""})
     trace(target_python, tmp_path, "app", detail=True)
 
-    assert sorted(guest.PROBE.rglob("*")) == names
+    assert sorted(PROBE.rglob("*")) == names
 
 
 def test_no_trace_is_left(target_python: Path, tmp_path: Path) -> None:

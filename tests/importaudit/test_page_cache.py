@@ -10,7 +10,10 @@ import pytest
 
 from importaudit.errors import AuditError, UsageError
 from importaudit.measure import pagecache
-from importaudit.measure.pagecache import PAGE, Cached, cached, evict, load
+from importaudit.measure.machine import HERE, Cached
+from importaudit.probe.pagecache import PAGE, evict, load, pages_by_mincore, pages_in_cache
+
+cached = HERE.cached
 
 
 @pytest.fixture
@@ -39,6 +42,7 @@ def test_what_somebody_has_mapped_and_read_stays_and_is_counted(file: str) -> No
         evict([file])
         left = cached([file])
 
+    assert left.resident is not None
     assert PAGE <= left.resident <= left.bytes
 
 
@@ -47,8 +51,8 @@ def test_mincore_and_cachestat_agree(file: str) -> None:
     try:
         for change in (load, evict, load):
             change([file])
-            expected = pagecache.pages_in_cache(descriptor, 10)
-            assert pagecache.pages_by_mincore(descriptor, 10) == expected
+            expected = pages_in_cache(descriptor, 10)
+            assert pages_by_mincore(descriptor, 10) == expected
     finally:
         os.close(descriptor)
 
@@ -58,7 +62,7 @@ def test_an_empty_file_has_no_pages(tmp_path: Path) -> None:
     empty.touch()
     descriptor = os.open(empty, os.O_RDONLY)
     try:
-        assert pagecache.pages_by_mincore(descriptor, 0) == 0
+        assert pages_by_mincore(descriptor, 0) == 0
     finally:
         os.close(descriptor)
     assert cached([str(empty)]) == Cached(1, 0, 0)

@@ -13,9 +13,11 @@ from support.targets import write_tree
 from support.trees import snapshot
 
 from importaudit.analysis import states
-from importaudit.measure import ground, launch, pagecache
+from importaudit.measure import ground, launch
 from importaudit.measure.audit import perform
+from importaudit.measure.machine import HERE, Cached
 from importaudit.plan import AS_SHIPPED, COLD, CONDITIONS, Condition, Plan, Target
+from importaudit.probe import pagecache
 from importaudit.record import Record
 from importaudit.views.progress import Progress
 
@@ -160,14 +162,14 @@ def test_a_cold_run_that_may_not_be_one_is_a_lower_bound(
 ) -> None:
     monkeypatch.setattr(pagecache, "virtual_machine", lambda: machine)
     plan = Plan(Path("python"), Target(("m",)))
-    basis = ground.Ground(plan, set(), tmp_path, tmp_path)
-    basis.found[COLD.name] = [pagecache.Cached(2, 1000, 5), pagecache.Cached(2, 1000, 300)]
+    basis = ground.Ground(plan, HERE, set(), str(tmp_path), str(tmp_path))
+    basis.found[COLD.name] = [Cached(2, 1000, 5), Cached(2, 1000, 300)]
     said = basis.lower_bound(COLD)
 
     assert "30% of the files' bytes stayed in the page cache" in said
     assert ("a virtual machine" in said) == machine
     assert basis.lower_bound(AS_SHIPPED) == ""
-    basis.found[COLD.name] = [pagecache.Cached(2, 1000, 5)]
+    basis.found[COLD.name] = [Cached(2, 1000, 5)]
     assert ("stayed" in basis.lower_bound(COLD)) is False
 
 

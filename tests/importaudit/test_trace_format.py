@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from support.targets import trace as audit
 from support.targets import write_tree
 
-from importaudit.measure import replay, wire
+from importaudit.measure import launch, replay, wire
 from importaudit.measure import trace as reader
-from importaudit.measure.guest import PROBE
+from importaudit.measure.machine import PROBE
 from importaudit.record import PHASES
 
 OUTPUT: dict[str, Any] = runpy.run_path(str(PROBE / "output.py"))
@@ -59,7 +59,7 @@ def trace_of(root: Path) -> bytes:
         return original(data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "parse", parse)
+        patch.setattr(launch, "parse", parse)
         audit(Path(sys.executable), root, "größe", detail=True)
     (data,) = found
     return data
@@ -305,7 +305,7 @@ def test_records_that_fill_more_than_one_segment_are_all_there(tmp_path: Path) -
     names = [f"{n}" + "ä" * 300_000 for n in range(60)]  # 36 MB, three segments
     for name in names:
         output.put("M", name)
-    trace = reader.read(Path(output.path))
+    trace = reader.parse(Path(output.path).read_bytes())
 
     assert trace.before == names
     assert trace.malformed == 0
@@ -317,7 +317,7 @@ def test_a_record_longer_than_a_segment_is_left_out(tmp_path: Path) -> None:
     output.put("M", "x" * OUTPUT["SEGMENT"])
     output.put("M", "after")
 
-    assert reader.read(Path(output.path)).before == ["before", "after"]
+    assert reader.parse(Path(output.path).read_bytes()).before == ["before", "after"]
 
 
 def test_without_space_records_are_dropped_and_the_closing_one_is_missing(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_without_space_records_are_dropped_and_the_closing_one_is_missing(tmp_pa
             output.put("M", third)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    trace = reader.read(Path(output.path))
+    trace = reader.parse(Path(output.path).read_bytes())
 
     assert output.full
     assert trace.before == ["before", third, third]
@@ -356,4 +356,4 @@ def test_without_mmap_each_record_is_appended(tmp_path: Path) -> None:
     output.put("M", "größe\n")
     output.put("M", os.fsdecode(b"\xff"))
 
-    assert reader.read(Path(output.path)).before == ["größe\n", r"\udcff"]
+    assert reader.parse(Path(output.path).read_bytes()).before == ["größe\n", r"\udcff"]

@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from textwrap import dedent
 
-from importaudit.measure import build, launch, scratch
+from importaudit.measure import build, launch, machine
 from importaudit.measure.launch import Finished
+from importaudit.measure.machine import HERE
 from importaudit.measure.trace import Trace
 from importaudit.plan import Target
 from importaudit.record import Event, Process, Run
@@ -117,10 +118,10 @@ def plainly(
     """Run TARGET exactly as `trace` does, without the probe."""
     wanted = Target(modules=(target,)) if isinstance(target, str) else target
     command = [str(python), "-B", "-c", wanted.statement]
-    with chdir(root), scratch.folder() as folder:
-        return launch.execute(
-            command, folder, PATIENCE, os.environ if environment is None else environment
-        )
+    variables = os.environ if environment is None else environment
+    with chdir(root), machine.folder(HERE, "output") as folder:
+        found = HERE.execute(command, variables, folder, PATIENCE)
+        return launch.left_behind(HERE, folder, found)
 
 
 def assert_sound(traced: Traced) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from importaudit.analysis.distributions import UNKNOWN, Distributions
+from importaudit.files import LOCAL, Files
 from importaudit.record import Bytecode, BytecodeRow, Facts, Judged, Root, Verdict, text
 
 HEAD = 17  # bytes of a file that tell: the header, and the type of the object that follows
@@ -212,11 +213,11 @@ def row_of(
     return row
 
 
-def stdlib_folders(facts: Facts) -> list[str]:
+def stdlib_folders(facts: Facts, files: Files = LOCAL) -> list[str]:
     """Where the standard library of an interpreter is, links resolved and not."""
     version = ".".join(facts.version.split(".")[:2])
     folders = [
         f"{facts.base_prefix}/{name}/python{version}"
         for name in dict.fromkeys(["lib", facts.platlibdir])
     ]
-    return list(dict.fromkeys([*folders, *map(os.path.realpath, folders)]))
+    return list(dict.fromkeys([*folders, *map(files.real, folders)]))

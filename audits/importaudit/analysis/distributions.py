@@ -7,13 +7,17 @@ is imported in the target.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
 import importlib_metadata
 import msgspec
+
+from importaudit.files import LOCAL, Files
 
 STDLIB = "(standard library)"
 UNKNOWN = "(no distribution)"
@@ -30,14 +34,15 @@ class DirectUrl(msgspec.Struct):
 class Distributions:
     """The installed distributions on a search path."""
 
-    def __init__(self, path: Iterable[str], stdlib: Iterable[str]) -> None:
+    def __init__(self, path: Iterable[str], stdlib: Iterable[str], files: Files = LOCAL) -> None:
+        self.source = files
         # Not resolved: a virtual environment may be a link, and origins are below it.
         self.path = [str(Path(entry).absolute()) for entry in path if entry]
         self.stdlib = tuple(f"{folder}{os.sep}" for folder in stdlib)
         self.tops: dict[tuple[str, str], dict[str, str]] = {}
         self.files: dict[tuple[str, str], dict[str, str]] = {}
         self.editable: dict[str, str] = {}
-        for distribution in importlib_metadata.distributions(path=self.path):
+        for distribution in installed(self.path, files):
             self.add(distribution)
 
     def add(self, distribution: Any) -> None:
@@ -89,8 +94,53 @@ class Distributions:
         return UNKNOWN
 
 
+def installed(path: Sequence[str], files: Files) -> Iterator[Any]:
+    """The distributions on PATH, as importlib-metadata has them."""
+    if files is LOCAL:
+        yield from importlib_metadata.distributions(path=path)
+        return
+    for entry in path:
+        with suppress(OSError):
+            for name in files.names(entry):
+                if name.endswith((".dist-info", ".egg-info")):
+                    place: Any = Place(files, f"{entry}/{name}")
+                    yield importlib_metadata.PathDistribution(place)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path of FILES, as far as importlib-metadata's PathDistribution uses one."""
+
+    files: Files
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def parent(self) -> Place:
+        return Place(self.files, self.path.rpartition("/")[0])
+
+    def joinpath(self, *parts: str) -> Place:
+        return Place(self.files, "/".join([self.path, *filter(None, parts)]))
+
+    __truediv__ = joinpath
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        return self.files.read(self.path).decode(encoding)
+
+
 def assign(
-    modules: Mapping[str, str], path: Iterable[str], base_prefix: str, platlibdir: str, version: str
+    modules: Mapping[str, str],
+    path: Iterable[str],
+    base_prefix: str,
+    platlibdir: str,
+    version: str,
+    files: Files = LOCAL,
 ) -> dict[str, list[str]]:
     """Group MODULES (name to file, "" where there is none) by distribution.
 
@@ -102,7 +152,7 @@ def assign(
         f"{base_prefix}/lib/python{version}",
         f"{base_prefix}/{platlibdir}/python{version}",
     ]
-    finder = Distributions(path, [*libraries, *map(os.path.realpath, libraries)])
+    finder = Distributions(path, [*libraries, *map(files.real, libraries)], files)
     found = {m: finder.of_file(f) for m, f in modules.items() if f.startswith(os.sep)}
     groups: dict[str, list[str]] = {}
     for module, file in modules.items():

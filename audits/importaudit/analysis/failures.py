@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 import signal
 import sys
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from importaudit.analysis.costs import chain
+from importaudit.files import LOCAL, Files
 from importaudit.record import Event, Failure, Link
+
+Near = Callable[[str], list[str]]  # modules of similar names
 
 CLOSE = 0.7  # of difflib's ratio: one letter of four may differ
 MODULES_STAY = "a module must not end the process that imports it"
@@ -28,10 +31,12 @@ def diagnose(
     interrupted: bool = False,
     path: Iterable[str],
     wanted: Sequence[str],
+    files: Files = LOCAL,
 ) -> Failure | None:
     """What went wrong, or None when the target's code came to its end without an exception."""
+    near = partial(near_matches, path=path, files=files)
     found = cause(
-        events, exit_status, timed_out, timeout, finished, stderr, path, wanted, interrupted
+        events, exit_status, timed_out, timeout, finished, stderr, near, wanted, interrupted
     )
     if found is not None:
         found.stdout = stdout
@@ -45,7 +50,7 @@ def cause(
     timeout: float | None,
     finished: bool,
     stderr: str,
-    path: Iterable[str],
+    near: Near,
     wanted: Sequence[str],
     interrupted: bool,
 ) -> Failure | None:
@@ -55,7 +60,7 @@ def cause(
     if finished and not timed_out and root is not None and root.outcome == "failed":
         links = failed_chain(by_number)
         if root.error != "SystemExit":
-            return exception(root, links, stderr, path, wanted)
+            return exception(root, links, stderr, near, wanted)
         if exit_status == 0 and not links:  # code and scripts may end so; a module may not
             return None
         message = f"the target called sys.exit (exit status {exit_status})" + within(links)
@@ -88,7 +93,7 @@ def cause(
 
 
 def exception(
-    root: Event, links: list[Link], stderr: str, path: Iterable[str], wanted: Sequence[str]
+    root: Event, links: list[Link], stderr: str, near: Near, wanted: Sequence[str]
 ) -> Failure:
     """The failure of an exception; a module that is not there gets its near matches."""
     message = f"{root.error}: {root.message}" if root.message else root.error
@@ -96,8 +101,8 @@ def exception(
     if root.error == "ModuleNotFoundError" and links:
         missing = links[-1].module
         if missing in wanted or any(w.startswith(f"{missing}.") for w in wanted):
-            near = near_matches(missing, path)
-            hint = f"did you mean {' or '.join(near)}?" if near else "is it installed there?"
+            similar = near(missing)
+            hint = f"did you mean {' or '.join(similar)}?" if similar else "is it installed there?"
     return Failure("exception", message + within(links), hint, links, stderr)
 
 
@@ -149,11 +154,11 @@ def ended_it(events: dict[int, Event], parent: int, child: int) -> bool:
     return same and not later
 
 
-def near_matches(module: str, path: Iterable[str]) -> list[str]:
+def near_matches(module: str, path: Iterable[str], files: Files = LOCAL) -> list[str]:
     """Modules of a similar name, beside where MODULE would have been."""
     package, _, _name = module.rpartition(".")
-    folders = [Path(entry or ".") / package.replace(".", "/") for entry in path]
-    names = {name for folder in folders for name in importable(folder)}
+    folders = [f"{entry or '.'}/{package.replace('.', '/')}" for entry in path]
+    names = {name for folder in folders for name in importable(folder, files)}
     if not package:
         names |= set(sys.stdlib_module_names)
     prefix = f"{package}." if package else ""
@@ -161,15 +166,15 @@ def near_matches(module: str, path: Iterable[str]) -> list[str]:
     return difflib.get_close_matches(module, candidates, n=3, cutoff=CLOSE)
 
 
-def importable(folder: Path) -> set[str]:
+def importable(folder: str, files: Files) -> set[str]:
     """Names that FOLDER offers for import, to judge by their looks."""
     try:
-        entries = list(folder.iterdir())
+        entries = files.scan(folder)
     except OSError:
         return set()
     names = set()
     for entry in entries:
         name = entry.name.partition(".")[0]
-        if name.isidentifier() and (entry.suffix in SUFFIXES or entry.is_dir()):
+        if name.isidentifier() and (entry.name.endswith(SUFFIXES) or entry.is_dir()):
             names.add(name)
     return names

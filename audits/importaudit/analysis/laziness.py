@@ -12,11 +12,16 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from importaudit.files import LOCAL, Files
+
 LARGEST = 200  # modules listed; a registry of thousands is not "what first use would add"
 
 
 def known_not_loaded(
-    targets: Collection[str], origins: Mapping[str, str], loaded: Collection[str]
+    targets: Collection[str],
+    origins: Mapping[str, str],
+    loaded: Collection[str],
+    files: Files = LOCAL,
 ) -> list[str]:
     """The modules that TARGETS name in their source and that are not in LOADED.
 
@@ -28,17 +33,17 @@ def known_not_loaded(
         if not file.endswith(".py"):
             continue
         try:
-            tree = ast.parse(Path(file).read_bytes(), file)
+            tree = ast.parse(files.read(file), file)
         except (OSError, SyntaxError, ValueError):
             continue
         top = target.partition(".")[0]
         package = target if Path(file).name == "__init__.py" else target.rpartition(".")[0]
         above = package.count(".") + 1 if package else 0
-        root = Path(file).parents[above]  # where the top-level package lies
+        root = str(Path(file).parents[above])  # where the top-level package lies
         if not is_lazy(tree):
             continue
         for name in named_modules(tree, package):
-            if name.partition(".")[0] == top and name not in loaded and exists(name, root):
+            if name.partition(".")[0] == top and name not in loaded and exists(name, root, files):
                 found.add(name)
     return sorted(found)[:LARGEST]
 
@@ -78,7 +83,7 @@ def absolute(name: str, level: int, package: str) -> str:
     return f"{base}.{name}" if name else base
 
 
-def exists(name: str, root: Path) -> bool:
+def exists(name: str, root: str, files: Files) -> bool:
     """Whether NAME is a module or a package below ROOT."""
-    path = root.joinpath(*name.split("."))
-    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+    path = "/".join([root, *name.split(".")])
+    return bool(files.existing([f"{path}.py", f"{path}/__init__.py"]))

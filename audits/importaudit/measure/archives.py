@@ -6,6 +6,7 @@ difference in mtime, and never writes.
 
 from __future__ import annotations
 
+import io
 import time
 import zipfile
 from dataclasses import dataclass, field
@@ -22,31 +23,34 @@ from importaudit.analysis.bytecode import (
     after_header,
     classify,
     decide_sourceless,
-    rules_of,
 )
+from importaudit.measure.bytecode import Judge
 from importaudit.measure.recompile import hash_of
-from importaudit.record import Facts, Judged, Verdict, text
+from importaudit.record import Judged, Verdict, text
 
 INSIDE = "inside a zip archive"
 
 
-def judge_archive(path: str, facts: Facts, notes: list[str]) -> list[Judged]:
+def judge_archive(path: str, judging: Judge) -> list[Judged]:
     """The verdicts for the importable modules in the archive PATH, or in a folder inside one.
 
     What is not there is nothing (``python311.zip`` never is); what cannot be read is noted.
     """
     archive, inner = path, ""
-    while archive and not zipfile.is_zipfile(archive):
+    while archive and not judging.files.existing([archive]):
         archive, _, last = archive.rpartition("/")
         inner = f"{last}/{inner}"
     if not archive:
         return []
     try:
-        with zipfile.ZipFile(archive) as opened:
-            judge = Archive(opened, archive, facts)
+        data = io.BytesIO(judging.files.read(archive))
+        if not zipfile.is_zipfile(data):
+            return []
+        with zipfile.ZipFile(data) as opened:
+            judge = Archive(opened, archive, judging)
             return [judge.module(info) for info in judge.members(inner)]
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        notes.append(f"cannot look into {text(archive)}: {error}")
+        judging.notes.append(f"cannot look into {text(archive)}: {error}")
         return []
 
 
@@ -56,11 +60,11 @@ class Archive:
 
     archive: zipfile.ZipFile
     path: str
-    facts: Facts
+    judging: Judge
     names: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rules = rules_of(self.facts)
+        self.rules = self.judging.rules
         self.names = set(self.archive.namelist())
 
     def members(self, inner: str) -> list[zipfile.ZipInfo]:
@@ -110,7 +114,8 @@ class Archive:
         checked = bool(head[4] & 2) or self.rules.check_hash == "always"
         if not checked or self.rules.check_hash == "never":
             return after_header(head, UNCHECKED)
-        if hash_of(self.archive.read(source), self.facts) != head[8:16]:
+        found = hash_of(self.archive.read(source), self.judging.facts, self.judging.machine)
+        if found != head[8:16]:
             return HASH
         return after_header(head, Decision(Verdict.LOADABLE, CHECKED.reason))
 

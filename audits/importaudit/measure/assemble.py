@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from statistics import median, median_low
 
 from importaudit.analysis import distributions
+from importaudit.files import Files
 from importaudit.measure import build, surroundings
 from importaudit.measure.ground import Ground
 from importaudit.measure.launch import Finished
+from importaudit.measure.machine import Machine
 from importaudit.measure.trace import Trace
 from importaudit.plan import AS_SHIPPED, Condition, Plan
 from importaudit.record import (
@@ -61,6 +61,7 @@ class Material:
     """What an audit has gathered so far."""
 
     plan: Plan
+    machine: Machine
     load: float  # of the machine before the first run
     detail: Done
     failure: Failure | None = None
@@ -90,8 +91,19 @@ class Material:
     @cached_property
     def home(self) -> dict[str, str]:
         """The distribution of each module that the detail run imported."""
-        grouped = group(self.detail.modules, self.detail.finished.main, self.facts)
+        grouped = self.group(self.detail)
         return {module: name for name, members in grouped.items() for module in members}
+
+    def group(self, done: Done) -> dict[str, list[str]]:
+        """The modules of a run by distribution."""
+        trace, facts = done.finished.main, self.facts
+        if not facts.version:
+            return {}
+        path = list(dict.fromkeys([*trace.path, *trace.final_path]))
+        short = distributions.version_text(facts.version)
+        return distributions.assign(
+            done.modules, path, facts.base_prefix, facts.platlibdir, short, self.machine.files
+        )
 
     @property
     def representative(self) -> Done:
@@ -105,7 +117,7 @@ class Material:
 def record(found: Material) -> Record:
     """The Record of what has been FOUND."""
     shown, detail = found.representative, found.detail.finished
-    processes, modules = shown.processes, shown.modules
+    processes = shown.processes
     runs = [found.detail.run, *found.runs]
     made = Record(
         format=FORMAT,
@@ -115,19 +127,19 @@ def record(found: Material) -> Record:
         target=text(found.plan.target.text),
         modules=list(found.plan.target.modules),
         interpreter=found.facts,
-        environment=surroundings.environment(os.environ, found.facts, found.load),
+        environment=surroundings.environment(found.machine, found.facts, found.load),
         runs=runs,
         representative=next(n for n, run in enumerate(runs) if run is shown.run),
         processes=processes,
         states=states(found),
         spreads=build.spreads([done.processes[0] for done in found.kept]),
-        distributions=group(modules, shown.finished.main, found.facts),
+        distributions=found.group(shown),
         failure=found.failure,
         notes=sorted(found.notes | set(notes(detail))),
         output_lines=(shown.finished.stdout + shown.finished.stderr).count("\n"),
     )
-    made.edges = build.edges(detail.main, modules)
-    made.lines = hottest(build.hot_lines(detail.main), processes[0])
+    made.edges = build.edges(detail.main, shown.modules)
+    made.lines = hottest(build.hot_lines(detail.main), processes[0], found.machine.files)
     return made
 
 
@@ -155,7 +167,7 @@ def states(found: Material) -> list[State]:
                 pause_gc=condition.pause_gc,
                 files=before[-1].files,
                 bytes=round(median(one.bytes for one in before)),
-                resident=round(median(one.resident for one in before)),
+                resident=round(median(one.resident or 0 for one in before)),
                 lower_bound=found.basis.lower_bound(condition),
                 distributions=next(phases for wall, phases in runs if wall == middle),
             )
@@ -173,16 +185,7 @@ def by_distribution(trace: Trace, home: Mapping[str, str]) -> Phases:
     return dict(found)
 
 
-def group(modules: Mapping[str, str], trace: Trace, facts: Interpreter) -> dict[str, list[str]]:
-    """Modules by distribution."""
-    if not facts.version:
-        return {}
-    path = list(dict.fromkeys([*trace.path, *trace.final_path]))
-    short = distributions.version_text(facts.version)
-    return distributions.assign(modules, path, facts.base_prefix, facts.platlibdir, short)
-
-
-def hottest(lines: Sequence[HotLine], process: Process) -> list[HotLine]:
+def hottest(lines: Sequence[HotLine], process: Process, files: Files) -> list[HotLine]:
     """The hottest lines of the modules of largest self time, with their source."""
     own: dict[str, int] = {}
     for event in process.events:
@@ -191,17 +194,17 @@ def hottest(lines: Sequence[HotLine], process: Process) -> list[HotLine]:
     for module in sorted(own, key=lambda name: -own[name])[:DETAILED]:
         kept += [line for line in lines if line.module == module][:LINES_KEPT]
     for line in kept:
-        line.source = source_line(line.file, line.line)
+        line.source = source_line(line.file, line.line, files)
     return kept
 
 
-def source_line(file: str, line: int) -> str:
+def source_line(file: str, line: int, files: Files) -> str:
     """The text of a line, or nothing where the source cannot be read."""
     try:
-        with Path(file).open(encoding="utf-8", errors="replace") as lines:
-            return next((text.strip() for n, text in enumerate(lines, 1) if n == line), "")
+        lines = files.read(file).decode("utf-8", "replace").split("\n", line)
     except OSError:
         return ""
+    return lines[line - 1].strip() if len(lines) >= line > 0 else ""
 
 
 def notes(finished: Finished) -> list[str]:

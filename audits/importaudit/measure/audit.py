@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Protocol
 
 from importaudit.analysis import failures, laziness
 from importaudit.errors import InterpreterError
+from importaudit.files import Files
 from importaudit.measure import assemble, build, ground, interpreter, launch, pagecache
 from importaudit.measure.assemble import Done, Material
 from importaudit.measure.facts import ask_facts
 from importaudit.measure.ground import Ground
+from importaudit.measure.machine import HERE, Machine
 from importaudit.measure.recompile import usable
 from importaudit.measure.survey import survey_sources
 from importaudit.plan import Condition, Plan, Schedule, Target, schedule
@@ -30,33 +31,36 @@ class Listener(Protocol):
     def interrupted(self) -> None: ...
 
 
-def perform(plan: Plan, listener: Listener) -> Record:
-    """Carry PLAN out. A target that fails ends it early, with what was recorded until then.
+def perform(plan: Plan, listener: Listener, machine: Machine = HERE) -> Record:
+    """Carry PLAN out on MACHINE.
 
-    So does Ctrl-C. Raises InterpreterError when the interpreter is not one
-    that can be audited, and UsageError where the page cache is to be dropped and may not be.
+    A target that fails ends it early, with what was recorded until then; so does Ctrl-C. Raises
+    InterpreterError when the interpreter is not one that can be audited, and UsageError where the
+    page cache is to be dropped and may not be.
     """
-    interpreter.ask(plan.python)
+    interpreter.ask(plan.python, machine)
     if plan.drop_caches:
         pagecache.check_drop()
     load = os.getloadavg()[0]
     listener.began(plan)
     listener.started("detail", 1, 1)
     try:
-        finished = launch.run(plan.python, plan.target, detail=True, timeout=plan.timeout)
+        finished = launch.run(
+            plan.python, plan.target, machine=machine, detail=True, timeout=plan.timeout
+        )
     except launch.Interrupted as stop:
         finished = stop.finished
         listener.interrupted()
     detail = Done(build.run("detail", finished), finished)
     listener.ended(detail.run)
-    found = Material(plan, load, detail, failure=diagnose(plan, detail))
+    found = Material(plan, machine, load, detail, failure=diagnose(plan, detail, machine))
     if found.failure is None:
         measure(plan, found, listener)
     record = assemble.record(found)
-    chain_bytecode(plan, record)
+    chain_bytecode(plan, record, machine)
     if found.failure is None and plan.target.modules and len(found.runs) == found.planned:
         try:
-            record.first_use = first_use(plan, record, listener)
+            record.first_use = first_use(plan, record, listener, machine)
         except KeyboardInterrupt:
             listener.interrupted()
     return record
@@ -70,7 +74,7 @@ def measure(plan: Plan, found: Material, listener: Listener) -> None:
     found.conditions = runs.conditions
     found.planned = len(runs.conditions) * runs.runs
     order = [condition for one in runs.rounds for condition in one]
-    with ground.prepared(plan, finished) as found.basis:
+    with ground.prepared(plan, found.machine, finished) as found.basis:
         try:
             for number, condition in enumerate(order, 1):
                 listener.started(condition.name, number, len(order))
@@ -89,13 +93,13 @@ def once(
     finished = basis.run(condition)
     build.locate(finished.main, found.detail.finished.main)
     done = Done(build.run("timing", finished, condition.name), finished)
-    found.failure = diagnose(found.plan, done)
+    found.failure = diagnose(found.plan, done, found.machine)
     found.add(condition, done)
     listener.ended(done.run)
     return found.failure
 
 
-def diagnose(plan: Plan, done: Done) -> Failure | None:
+def diagnose(plan: Plan, done: Done, machine: Machine) -> Failure | None:
     """Why a run did not come to its end, if it did not."""
     finished, main = done.finished, done.finished.main
     return failures.diagnose(
@@ -109,43 +113,46 @@ def diagnose(plan: Plan, done: Done) -> Failure | None:
         stderr=finished.stderr,
         path=[*main.path, *main.final_path],
         wanted=plan.target.modules,
+        files=machine.files,
     )
 
 
-def chain_bytecode(plan: Plan, record: Record) -> None:
+def chain_bytecode(plan: Plan, record: Record, machine: Machine) -> None:
     """Judge the bytecode of the chain's sources, as shipped, and note what is loaded."""
     origins = {e.module: e.origin for e in record.processes[0].events if e.origin}
     sources = {origin for origin in origins.values() if origin.endswith(".py")}
     judged: list[Judged] = []
     try:
-        record.bytecode, judged = survey_sources(sorted(sources), ask_facts(plan.python))
+        facts = ask_facts(plan.python, machine)
+        record.bytecode, judged = survey_sources(sorted(sources), facts, machine)
     except InterpreterError as error:  # it can run the target, and not that
         record.notes.append(f"no verdict on the bytecode: {error.problem}")
-    record.sizes = sizes(origins, judged)
+    record.sizes = sizes(origins, judged, machine.files)
 
 
-def sizes(origins: Mapping[str, str], judged: Sequence[Judged]) -> dict[str, int]:
+def sizes(origins: Mapping[str, str], judged: Sequence[Judged], files: Files) -> dict[str, int]:
     """Bytes of the file that each module of ORIGINS is loaded from."""
     known = {one.source: one.bytecode if usable(one) else one.size for one in judged}
     found = {module: known.get(origin, 0) for module, origin in origins.items()}
     for module, origin in origins.items():
         if origin not in known:
             with suppress(OSError):
-                found[module] = Path(origin).stat().st_size
+                found[module] = files.stat(origin).st_size
     return {module: size for module, size in found.items() if size}
 
 
-def first_use(plan: Plan, record: Record, listener: Listener) -> FirstUse | None:
+def first_use(plan: Plan, record: Record, listener: Listener, machine: Machine) -> FirstUse | None:
     """Import what the target names and has not loaded, in one more run, and see what it adds."""
     loaded = {e.module for e in record.processes[0].events} | set(record.processes[0].by_hand)
     modules = assemble.modules_of(record.processes[0])
-    known = laziness.known_not_loaded(plan.target.modules, modules, loaded)
+    known = laziness.known_not_loaded(plan.target.modules, modules, loaded, machine.files)
     if not known:
         return None
     listener.started("first-use", 1, 1)
     statements = "".join(f"try: import {name}\nexcept Exception: pass\n" for name in known)
     code = f"import {', '.join(plan.target.modules)}\n{statements}"
-    finished = launch.run(plan.python, Target(code=code), timeout=plan.timeout)
+    target = Target(code=code)
+    finished = launch.run(plan.python, target, machine=machine, timeout=plan.timeout)
     run = build.run("first-use", finished)
     listener.ended(run)
     if finished.main.done is None:

@@ -6,8 +6,6 @@ source with loadable bytecode they are stat, open, fstat, read and close.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -22,11 +20,12 @@ from importaudit.analysis.bytecode import (
     decide_sourceless,
     rules_of,
 )
+from importaudit.files import Status
 from importaudit.measure import recompile
-from importaudit.record import Facts, Judged, Verdict, text
+from importaudit.measure.machine import HERE, Machine
+from importaudit.record import Facts, Judged, Verdict
 
 LOADABLE = Verdict.LOADABLE
-READ = os.O_RDONLY | os.O_CLOEXEC
 
 
 class Cache:
@@ -34,6 +33,7 @@ class Cache:
 
     def __init__(self, judge: Judge, folder: str) -> None:
         self.rules = judge.rules
+        self.files = judge.files
         self.folder = folder  # of the sources
         self.path = cache_folder(folder, judge.rules)
         self.names: list[str] | None = None
@@ -44,26 +44,18 @@ class Cache:
         if not self.rules.suffix:  # cache_from_source raises NotImplementedError
             return MISSING, 0
         try:
-            handle = os.open(f"{self.path}/{stem}{self.rules.suffix}", READ)
+            head, found = self.files.head(f"{self.path}/{stem}{self.rules.suffix}", HEAD)
         except FileNotFoundError:
             return absent(stem, self.listed(), self.rules), 0
-        except OSError as error:
-            reason = (error.strerror or "unreadable").lower()
-            return Decision(Verdict.MISSING, reason), 0
-        try:
-            head = os.read(handle, HEAD)
-            found = os.fstat(handle).st_size
-        except OSError as error:  # a folder of that name
+        except OSError as error:  # a folder of that name, for instance
             return Decision(Verdict.MISSING, (error.strerror or "unreadable").lower()), 0
-        finally:
-            os.close(handle)
         return decide(head, mtime, size, self.rules), found
 
     def listed(self) -> list[str]:
         """The names in the folder, read once."""
         if self.names is None:
             try:
-                self.names = os.listdir(self.path)  # noqa: PTH208
+                self.names = self.files.names(self.path)
             except OSError:
                 self.names = []
         return self.names
@@ -74,31 +66,8 @@ class Cache:
             if not self.rules.suffix:
                 self.obstacle = "no cache tag"
             else:
-                self.obstacle = obstacle(self.path)
+                self.obstacle = self.files.obstacle(self.path)
         return self.obstacle
-
-
-def obstacle(folder: str) -> str:
-    """Why importlib could not create a file in FOLDER, making it if need be; "" when it could.
-
-    By the mount and the permission bits. For root nothing is forbidden but by the mount; a folder
-    that nobody may write to has been sealed all the same, and counts as that.
-    """
-    while True:
-        try:
-            status = os.stat(folder)  # noqa: PTH116
-            break
-        except FileNotFoundError:
-            folder = folder.rpartition("/")[0] or "/"
-        except OSError as error:
-            return (error.strerror or "unreachable").lower()
-    if not stat.S_ISDIR(status.st_mode):
-        return f"{text(folder)} is not a folder"
-    if os.statvfs(folder).f_flag & os.ST_RDONLY:
-        return "read-only file system"
-    if not status.st_mode & 0o222 or not os.access(folder, os.W_OK | os.X_OK):
-        return "folder not writable"
-    return ""
 
 
 @dataclass
@@ -110,13 +79,15 @@ class Judge:
     """
 
     facts: Facts
+    machine: Machine = HERE
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rules = rules_of(self.facts)
+        self.files = self.machine.files
         self.open_questions: list[tuple[Judged, Cache]] = []
 
-    def source(self, path: str, stem: str, status: os.stat_result, cache: Cache) -> Judged:
+    def source(self, path: str, stem: str, status: Status, cache: Cache) -> Judged:
         """The verdict for the source at PATH, STEM.py, whose stat is STATUS."""
         # As importlib: towards zero, not down.
         decision, bytecode = cache.decide(stem, int(status.st_mtime), status.st_size)
@@ -130,20 +101,16 @@ class Judge:
     def sourceless(self, path: str) -> Judged | None:
         """The verdict for bytecode at PATH that is itself the module."""
         try:
-            handle = os.open(path, READ)
+            head, size = self.files.head(path, HEAD)
         except OSError:
             return None
-        try:
-            head, size = os.read(handle, HEAD), os.fstat(handle).st_size
-        finally:
-            os.close(handle)
         decision = decide_sourceless(head, self.rules)
         return Judged(path, decision.verdict, decision.reason, 0, size)
 
     def settle(self) -> None:
         """Compare the hashes that are to be compared."""
         asked, self.open_questions = self.open_questions, []
-        hashes = recompile.hashes([judged.source for judged, _ in asked], self.facts)
+        hashes = recompile.hashes([one.source for one, _ in asked], self.facts, self.machine)
         for (judged, cache), found in zip(asked, hashes, strict=True):
             if found is not None and found == embedded_hash(judged.source, cache):
                 continue
@@ -166,23 +133,22 @@ def embedded_hash(source: str, cache: Cache) -> bytes:
     """The hash of the source that the bytecode names."""
     stem = source.rpartition("/")[2].removesuffix(".py")
     try:
-        with open(f"{cache.path}/{stem}{cache.rules.suffix}", "rb") as file:  # noqa: PTH123
-            return file.read(16)[8:]
+        return cache.files.head(f"{cache.path}/{stem}{cache.rules.suffix}", 16)[0][8:]
     except OSError:
         return b""
 
 
-def judge(sources: Iterable[str], facts: Facts) -> list[Judged]:
+def judge(sources: Iterable[str], facts: Facts, machine: Machine = HERE) -> list[Judged]:
     """The verdicts for SOURCES, absolute paths of .py files as they are imported, in order.
 
     What is no .py file, or not there (as what is inside an archive), is left out.
     """
-    judging = Judge(facts)
+    judging = Judge(facts, machine)
     caches: dict[str, Cache] = {}
     found: list[Judged] = []
     for path in sources:
         try:
-            status = os.stat(path)  # noqa: PTH116
+            status = machine.files.stat(path)
         except OSError:
             continue
         if not path.endswith(".py"):

@@ -6,17 +6,12 @@ Compiling it in every run would be 30 ms of a target's time. Docstrings are left
 from __future__ import annotations
 
 import atexit
-import os
-import shutil
-import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 
 from importaudit.errors import InterpreterError
 from importaudit.measure import scratch
-
-PROBE = Path(__file__).parent.parent / "probe"
+from importaudit.measure.machine import Machine
 
 # Runs in the target's interpreter: the code objects of a folder's files, by their names.
 COMPILE = """
@@ -32,41 +27,37 @@ sys.stdout.buffer.write(marshal.dumps(codes))
 LIGHT = ("start", "output", "clock", "imports", "hooks", "tracer", "children")
 
 
-def code(python: Path, *, detail: bool) -> Path:
+def code(machine: Machine, python: Path, *, detail: bool) -> str:
     """The file of bytecode that a run of PYTHON loads, with what a detail run needs or without.
 
     Raises InterpreterError when PYTHON cannot compile it, AuditError when there is no place for it.
     """
-    return compiled(python, (*LIGHT, "detail") if detail else LIGHT)
+    return compiled(machine, python, (*LIGHT, "detail") if detail else LIGHT)
 
 
 @cache
-def compiled(python: Path, names: tuple[str, ...]) -> Path:
+def compiled(machine: Machine, python: Path, names: tuple[str, ...]) -> str:
     """The bytecode of the files NAMES of the probe, in a file that lasts as long as we do."""
+    command = [str(python), "-I", "-S", "-B", "-c", COMPILE, machine.probe, *names]
     try:
-        done = subprocess.run(
-            [python, "-I", "-S", "-B", "-c", COMPILE, PROBE, *names],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-        )
+        done = machine.capture(command)
     except OSError as error:
         raise InterpreterError(f"cannot run {python}: {error.strerror}") from error
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.decode("utf-8", "replace").strip().splitlines() or [str(error)]
-        raise InterpreterError(f"{python} cannot compile the probe: {said[-1]}") from error
-    descriptor, name = tempfile.mkstemp(dir=private(), suffix=".marshal")
+    if done is None or done.status:
+        said = done.err.decode("utf-8", "replace").strip().splitlines() if done else []
+        why = said[-1] if said else f"status {done.status if done else '?'}"
+        raise InterpreterError(f"{python} cannot compile the probe: {why}")
+    path = f"{private(machine)}/{names[-1]}.marshal"
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(done.stdout)
+        machine.put(path, done.out)
     except OSError as error:
         raise scratch.no_place("the probe's bytecode", error) from error
-    return Path(name)
+    return path
 
 
 @cache
-def private() -> Path:
+def private(machine: Machine) -> str:
     """A folder for the bytecode, gone when this process ends."""
-    folder = scratch.create("the probe's bytecode")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = machine.folder("the probe's bytecode")
+    atexit.register(machine.remove, folder)
     return folder

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from importaudit.errors import InterpreterError
+from importaudit.measure.machine import HERE, Machine
 
 OLDEST = (3, 10)
 PATIENCE = 60.0  # seconds for an interpreter to say its version
@@ -63,23 +63,18 @@ def search(name: str, path: str) -> Path | None:
     return None
 
 
-def ask(python: Path) -> Answer:
+def ask(python: Path, machine: Machine = HERE) -> Answer:
     """Have PYTHON say its version; raises InterpreterError when it is too old or no Python."""
     try:
-        answer = subprocess.run(
-            [python, "-S", "-B", "-c", QUESTION],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it did not answer"
-        raise InterpreterError(f"cannot run {python}: {reason}") from error
-    words = answer.stdout.decode("utf-8", "replace").split()
+        answer = machine.capture([str(python), "-S", "-B", "-c", QUESTION], PATIENCE)
+    except OSError as error:
+        raise InterpreterError(f"cannot run {python}: {error.strerror}") from error
+    if answer is None:
+        raise InterpreterError(f"cannot run {python}: it did not answer")
+    words = answer.out.decode("utf-8", "replace").split()
     recognised = len(words) == 4 and words[0] == "importaudit" and "".join(words[1:3]).isdecimal()
-    if answer.returncode != 0 or not recognised:
-        said = answer.stderr.decode("utf-8", "replace").strip().splitlines()
+    if answer.status != 0 or not recognised:
+        said = answer.err.decode("utf-8", "replace").strip().splitlines()
         raise InterpreterError(
             f"{python} is not a working Python" + (f": {said[-1]}" if said else ""),
             "--python takes a python executable or a virtualenv",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from importaudit.errors import AuditError
@@ -33,13 +31,3 @@ def no_place(purpose: str, error: OSError) -> AuditError:
         f"no place for {purpose}: {error.strerror or error}",
         "free some space, or set TMPDIR to a folder that has it",
     )
-
-
-@contextmanager
-def folder() -> Iterator[Path]:
-    """A folder for the trace of one run."""
-    made = create("the trace")
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)

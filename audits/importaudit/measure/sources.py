@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from importaudit.files import Entry
 from importaudit.measure.archives import judge_archive
 from importaudit.measure.bytecode import Cache, Judge
 from importaudit.record import Judged, Root, text
@@ -25,12 +25,12 @@ def judge_roots(
     for root in roots:
         path = root.path.rstrip("/") or "/"
         found: list[Judged] = []
-        if os.path.isdir(path):  # noqa: PTH112
+        if judging.files.is_dir(path):
             Walk(judging, apart, found, lambda n, base=done: tell(base + n)).folder(path)  # type: ignore[misc]
         elif path.endswith(".py"):
             found = judge_file(path, judging)
         else:
-            found = judge_archive(path, judging.facts, judging.notes)
+            found = judge_archive(path, judging)
         done += len(found)
         result.append((root, found))
     return result
@@ -39,7 +39,7 @@ def judge_roots(
 def judge_file(path: str, judging: Judge) -> list[Judged]:
     """The verdict for one source that was named."""
     try:
-        status = os.stat(path)  # noqa: PTH116
+        status = judging.files.stat(path)
     except OSError as error:
         judging.notes.append(f"cannot look at {text(path)}: {error.strerror or error}")
         return []
@@ -66,8 +66,7 @@ class Walk:
         while waiting:
             path, links = waiting.pop()
             try:
-                with os.scandir(path) as scan:
-                    entries = list(scan)
+                entries = self.judging.files.scan(path)
             except OSError as error:
                 reason = error.strerror or str(error)
                 self.judging.notes.append(f"cannot look into {text(path)}: {reason}")
@@ -78,11 +77,11 @@ class Walk:
                     waiting.append(found)
             self.tell(len(self.found))
 
-    def modules(self, path: str, entries: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+    def modules(self, path: str, entries: Sequence[Entry]) -> list[Entry]:
         """Judge the sources among ENTRIES of the folder PATH; the folders are returned."""
         base = "" if path == "/" else path
         cache = Cache(self.judging, base)
-        folders: list[os.DirEntry[str]] = []
+        folders: list[Entry] = []
         sourceless: list[str] = []
         judged_source, found = self.judging.source, self.found
         for entry in entries:
@@ -115,7 +114,7 @@ class Walk:
                     self.found.append(judged)
 
     def enter(
-        self, path: str, links: tuple[str, ...], entry: os.DirEntry[str]
+        self, path: str, links: tuple[str, ...], entry: Entry
     ) -> tuple[str, tuple[str, ...]] | None:
         """ENTRY of the folder PATH as a folder to go on with, or None."""
         try:
@@ -123,11 +122,11 @@ class Walk:
                 return None
             if not entry.is_symlink():
                 return entry.path, links
-            target = os.path.realpath(entry.path)
+            target = self.judging.files.real(entry.path)
         except OSError:
             return None
         # Where the way down has led through: PATH, and what the links on it lead from and to.
-        passed = (*links, os.path.realpath(path))
+        passed = (*links, self.judging.files.real(path))
         if around(target, passed):
             return None
         return entry.path, (*passed, target)

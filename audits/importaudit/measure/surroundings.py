@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Mapping
-from pathlib import Path
-
+from importaudit.measure.machine import Machine
 from importaudit.measure.trace import Trace
 from importaudit.record import Environment, Interpreter, text
 
@@ -27,15 +23,19 @@ def interpreter_facts(trace: Trace) -> Interpreter:
     )
 
 
-def environment(variables: Mapping[str, str], facts: Interpreter, load: float) -> Environment:
+def environment(machine: Machine, facts: Interpreter, load: float) -> Environment:
     """The surroundings that change the answer."""
+    place = machine.place()
+    real = machine.files.real(site_packages(facts))
+    variables = sorted(machine.environment.items())
     return Environment(
-        variables={k: text(v) for k, v in sorted(variables.items()) if k.startswith("PYTHON")},
-        file_system=file_system(site_packages(facts)),
-        processors=len(os.sched_getaffinity(0)),
+        variables={k: text(v) for k, v in variables if k.startswith("PYTHON")},
+        file_system=file_system(real, place.mounts),
+        processors=place.processors,
         load=load,
-        machine=platform.machine(),
-        kernel=platform.release(),
+        machine=place.machine,
+        kernel=place.kernel,
+        image=machine.image,
     )
 
 
@@ -45,15 +45,10 @@ def site_packages(facts: Interpreter) -> str:
     return next(packages, facts.prefix or "/")
 
 
-def file_system(path: str) -> str:
-    """The type of the file system that PATH is on, as the kernel's mount table has it."""
+def file_system(real: str, mounts: str) -> str:
+    """The type of the file system that REAL is on, as the kernel's mount table has it."""
     found = ("", "unknown")
-    try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    except OSError:
-        return "unknown"
-    real = os.path.realpath(path)
-    for line in lines:
+    for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         mount = before.split()[4].replace("\\040", " ")
         inside = real == mount or real.startswith(mount.rstrip("/") + "/")

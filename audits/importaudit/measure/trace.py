@@ -31,7 +31,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from importaudit.measure import wire
 from importaudit.measure.replay import (
@@ -131,11 +130,6 @@ def parse(data: bytes) -> Trace:
     except Damaged:
         trace.malformed += 1
     return trace
-
-
-def read(path: Path) -> Trace:
-    """Read the trace at PATH."""
-    return parse(path.read_bytes())
 
 
 def take(trace: Trace, entry: Entry) -> None:
