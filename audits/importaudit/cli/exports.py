@@ -1,4 +1,4 @@
-"""Other views of a Record, each into a file: what ``--html`` and its like have in common."""
+"""Other views of a Record, each into a file: what ``--markdown`` and its like have in common."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ if TYPE_CHECKING:
 
 # Each is a module of importaudit.views with a function ``render`` from a Record to bytes.
 KINDS = {
-    "html": "Write one self-contained HTML page to FILE: the chain to look into, and the tables.",
-    "trace": "Write a trace to FILE, for Perfetto (ui.perfetto.dev) or chrome://tracing.",
     "markdown": "Write a summary to FILE, such as $GITHUB_STEP_SUMMARY.",
 }
 Exports = dict[str, Path]  # by kind; those that were asked for
 
 
 def export_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give COMMAND the options ``--html FILE`` and so on, and the argument ``exports``."""
+    """Give COMMAND the options ``--markdown FILE`` and so on, and the argument ``exports``."""
 
     def with_exports(*arguments: Any, **options: Any) -> int:
         asked = {kind: options.pop(kind) for kind in KINDS}

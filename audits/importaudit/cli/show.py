@@ -22,7 +22,7 @@ def show(path: Path, top: int, as_json: bool, exports: Exports) -> int:
     \b
     Example:
       importaudit show sglang.json --top 40
-      importaudit show sglang.json --html sglang.html
+      importaudit show sglang.json --markdown sglang.md
     """
     from importaudit import record as records
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from importaudit.errors import InterpreterError
 from importaudit.measure import scratch
-from importaudit.measure.machine import Machine
+from importaudit.measure.machine import HERE, Machine
 
 # Runs in the target's interpreter: the code objects of a folder's files, by their names.
 COMPILE = """
@@ -59,5 +59,6 @@ def compiled(machine: Machine, python: Path, names: tuple[str, ...]) -> str:
 def private(machine: Machine) -> str:
     """A folder for the bytecode, gone when this process ends."""
     folder = machine.folder("the probe's bytecode")
-    atexit.register(machine.remove, folder)
+    if machine is HERE:  # a container's folders go with it
+        atexit.register(machine.remove, folder)
     return folder
