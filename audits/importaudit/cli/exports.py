@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Each is a module of importaudit.views with a function ``render`` from a Record to bytes.
 KINDS = {
+    "trace": "Write a trace to FILE, for Perfetto (ui.perfetto.dev) or chrome://tracing.",
     "markdown": "Write a summary to FILE, such as $GITHUB_STEP_SUMMARY.",
 }
 Exports = dict[str, Path]  # by kind; those that were asked for
