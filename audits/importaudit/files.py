@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from importaudit.probe import lookup
 
@@ -70,6 +70,10 @@ class Files:
     def read(self, path: str) -> bytes:
         """The content of the file at PATH."""
         return lookup.read(path)
+
+    def open(self, path: str) -> BinaryIO:
+        """The file at PATH, to be read in any order."""
+        return open(path, "rb")  # noqa: PTH123
 
     def real(self, path: str) -> str:
         """PATH without links."""

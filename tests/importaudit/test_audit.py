@@ -18,8 +18,9 @@ from importaudit.files import LOCAL
 from importaudit.measure.assemble import source_line
 from importaudit.measure.audit import perform
 from importaudit.measure.machine import HERE
-from importaudit.measure.surroundings import file_system
 from importaudit.plan import Plan, Schedule, Target
+from importaudit.probe import lookup
+from importaudit.probe.lookup import file_system
 from importaudit.record import Record, Run
 
 OURS = Path(sys.executable)
@@ -282,11 +283,11 @@ def test_no_interpreter_no_audit(tmp_path: Path) -> None:
 
 
 def test_the_file_system_of_a_folder() -> None:
-    mounts = HERE.place().mounts
+    mounts = lookup.mounts(HERE.place().mounts)
 
     assert file_system("/proc/self", mounts) == "proc"
     assert file_system("/nowhere/at/all", mounts) == file_system("/", mounts)
-    assert file_system("/", "") == "unknown"
+    assert file_system("/", []) == "unknown"
 
 
 def test_the_source_line_of_what_cannot_be_read_is_empty(tmp_path: Path) -> None:

@@ -66,6 +66,12 @@ def test_it_is_short_whatever_is_in_it_and_says_what_is_left_out() -> None:
     assert said.index("**Failed**") < said.index("| ")
 
 
+def test_a_record_without_a_process_is_no_error() -> None:
+    said = render(tiny(processes=[], failure=Failure("vanished", "it left"))).decode()
+
+    assert "**Failed**: it left" in said
+
+
 def test_the_image_is_named() -> None:
     record = tiny()
     record.environment.image = Image("shop:1", "sha256:0", "1000:1000", "Docker 20", "overlay2")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from importaudit.cli.exports import Exports, export, export_options
+from importaudit.cli.exports import Exports, export, export_options, raise_all
 from importaudit.cli.output import HELP, check_writable, show_record, write
 from importaudit.errors import UsageError
 
@@ -105,8 +105,7 @@ def audit(
     failed = [*export(record, exports), *([written] if written is not None else [])]
     if Path("-") not in (json_file, *exports.values()):
         show_record(record, top)
-    for error in failed:
-        raise error
+    raise_all(failed)
     if progress.stopped:
         return INTERRUPTED
     return FINE if record.failure is None else TARGET

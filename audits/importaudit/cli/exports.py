@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from importaudit.cli.output import check_writable, put
-from importaudit.errors import AuditError
+from importaudit.errors import AuditError, OutputError
 
 if TYPE_CHECKING:
     from importaudit.record import Record
@@ -51,3 +51,9 @@ def export(record: Record, exports: Exports) -> list[AuditError]:
         except AuditError as error:
             failed.append(error)
     return failed
+
+
+def raise_all(failed: Sequence[AuditError]) -> None:
+    """Raise OutputError that names what FAILED, if anything has."""
+    if failed:
+        raise OutputError("; ".join(error.problem for error in failed), failed[0].hint)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from importaudit.cli.exports import Exports, export, export_options
+from importaudit.cli.exports import Exports, export, export_options, raise_all
 from importaudit.cli.output import HELP, reader_may_leave, show_record, write
 
 
@@ -32,8 +32,7 @@ def show(path: Path, top: int, as_json: bool, exports: Exports) -> int:
         write(record, Path("-"))
     elif Path("-") not in exports.values():
         show_record(record, top)
-    for error in failed:
-        raise error
+    raise_all(failed)
     return 0
 
 

@@ -6,7 +6,6 @@ difference in mtime, and never writes.
 
 from __future__ import annotations
 
-import io
 import time
 import zipfile
 from dataclasses import dataclass, field
@@ -43,11 +42,10 @@ def judge_archive(path: str, judging: Judge) -> list[Judged]:
     if not archive:
         return []
     try:
-        data = io.BytesIO(judging.files.read(archive))
-        if not zipfile.is_zipfile(data):
-            return []
-        with zipfile.ZipFile(data) as opened:
-            judge = Archive(opened, archive, judging)
+        with judging.files.open(archive) as file:
+            if not zipfile.is_zipfile(file):
+                return []
+            judge = Archive(zipfile.ZipFile(file), archive, judging)
             return [judge.module(info) for info in judge.members(inner)]
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         judging.notes.append(f"cannot look into {text(archive)}: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -201,10 +202,10 @@ def hottest(lines: Sequence[HotLine], process: Process, files: Files) -> list[Ho
 def source_line(file: str, line: int, files: Files) -> str:
     """The text of a line, or nothing where the source cannot be read."""
     try:
-        lines = files.read(file).decode("utf-8", "replace").split("\n", line)
+        lines = io.StringIO(files.read(file).decode("utf-8", "replace"), newline=None)
     except OSError:
         return ""
-    return lines[line - 1].strip() if len(lines) >= line > 0 else ""
+    return next((text.strip() for n, text in enumerate(lines, 1) if n == line), "")
 
 
 def notes(finished: Finished) -> list[str]:

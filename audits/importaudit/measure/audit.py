@@ -133,12 +133,11 @@ def chain_bytecode(plan: Plan, record: Record, machine: Machine) -> None:
 def sizes(origins: Mapping[str, str], judged: Sequence[Judged], files: Files) -> dict[str, int]:
     """Bytes of the file that each module of ORIGINS is loaded from."""
     known = {one.source: one.bytecode if usable(one) else one.size for one in judged}
-    found = {module: known.get(origin, 0) for module, origin in origins.items()}
-    for module, origin in origins.items():
-        if origin not in known:
-            with suppress(OSError):
-                found[module] = files.stat(origin).st_size
-    return {module: size for module, size in found.items() if size}
+    for origin in set(origins.values()) - set(known):
+        with suppress(OSError):
+            known[origin] = files.stat(origin).st_size
+    found = ((module, known.get(origin)) for module, origin in origins.items())
+    return {module: size for module, size in found if size}
 
 
 def first_use(plan: Plan, record: Record, listener: Listener, machine: Machine) -> FirstUse | None:

@@ -6,8 +6,8 @@ nothing but its engine is needed; ``importaudit.probe.agent`` describes them.
 
 from __future__ import annotations
 
+import io
 import json
-import posixpath
 import signal
 import stat
 import threading
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from importaudit.errors import AuditError
 from importaudit.files import Entry, Files, Status
@@ -85,8 +85,8 @@ class Inside:
         self.root = root or agent
         self.image = image
         self.probe = probe
-        self.memory, self.disk = posixpath.join(volume, "scratch"), posixpath.join(volume, "disk")
-        self.files: Files = Afar(agent)
+        self.memory, self.disk = f"{volume}/scratch", f"{volume}/disk"
+        self.files: Files = Afar(agent, volume)
         self.described = agent.call("describe")
         if root is not None:
             root.call("chmod", self.disk, 0o1777)
@@ -124,7 +124,7 @@ class Inside:
     def folder(self, purpose: str, *, on_disk: bool = False) -> str:
         place = self.disk if on_disk else self.memory
         try:
-            made: str = self.agent.call("folder_in", place, "")
+            made: str = self.agent.call("folder_in", place)
         except OSError as error:
             raise scratch.no_place(purpose, error) from error
         return made
@@ -206,10 +206,14 @@ class Seen:
 
 
 class Afar(Files):
-    """The files of a container. Folders are looked at as a whole, and once."""
+    """The files of a container. Folders are looked at as a whole, and once.
 
-    def __init__(self, agent: Agent) -> None:
+    But for those below OURS, which we write to ourselves.
+    """
+
+    def __init__(self, agent: Agent, ours: str) -> None:
         self.agent = agent
+        self.ours = f"{ours}/"
         self.folders: dict[str, dict[str, Seen] | OSError] = {}
 
     def look(self, folder: str) -> dict[str, Seen]:
@@ -222,7 +226,7 @@ class Afar(Files):
                 found = {name: Seen(name, f"{base}/{name}", *rest) for name, *rest in entries}
             except OSError as error:
                 found = error
-            if not base.startswith(SCRATCH):  # where we write ourselves
+            if not folder.startswith(self.ours):
                 self.folders[folder] = found
         if isinstance(found, OSError):
             raise found
@@ -263,6 +267,9 @@ class Afar(Files):
         data: bytes = self.agent.call("read", path)
         return data
 
+    def open(self, path: str) -> BinaryIO:
+        return io.BytesIO(self.read(path))
+
     def real(self, path: str) -> str:
         found: str = self.agent.call("real", path)
         return found
@@ -274,6 +281,3 @@ class Afar(Files):
     def obstacle(self, folder: str) -> str:
         found: str = self.agent.call("obstacle", folder)
         return found
-
-
-SCRATCH = "/.importaudit/"  # where containers have our folders

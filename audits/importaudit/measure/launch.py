@@ -23,21 +23,10 @@ LINE = (
 )
 
 
-@dataclass
-class Finished:
-    """One execution: clocks in nanoseconds, and what the processes wrote."""
+@dataclass(frozen=True)
+class Finished(Execution):
+    """One execution, and what the processes wrote."""
 
-    spawned: int
-    exited: int
-    cpu: int  # user and system, with the children that the target waited for
-    children_cpu: int  # of those, in clock ticks
-    waited: int | None  # run-queue wait of the main thread until its end, where known
-    status: int
-    timed_out: bool
-    interrupted: bool  # by Ctrl-C
-    pid: int
-    disk: int = 0  # bytes read from disk, with the children's
-    faults: int = 0  # major page faults, with the children's
     traces: list[Trace] = field(default_factory=list)
     stdout: str = ""
     stderr: str = ""

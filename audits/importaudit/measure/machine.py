@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,19 +33,19 @@ class Cached:
 
 @dataclass(frozen=True)
 class Execution:
-    """What the parent's clock says of one execution; see ``launch.Finished``."""
+    """What the parent's clock says of one execution; clocks in nanoseconds."""
 
     spawned: int
     exited: int
     pid: int
-    cpu: int
-    children_cpu: int
-    waited: int | None
+    cpu: int  # user and system, with the children that the target waited for
+    children_cpu: int  # of those, in clock ticks
+    waited: int | None  # run-queue wait of the main thread until its end, where known
     status: int
     timed_out: bool
-    interrupted: bool
-    disk: int
-    faults: int
+    interrupted: bool  # by Ctrl-C
+    disk: int  # bytes read from disk, with the children's
+    faults: int  # major page faults, with the children's
 
 
 @dataclass(frozen=True)
@@ -171,12 +170,7 @@ class Here:
         return None if done is None else Captured(*done)
 
     def folder(self, purpose: str, *, on_disk: bool = False) -> str:
-        if not on_disk:
-            return str(scratch.create(purpose))
-        try:
-            return tempfile.mkdtemp(prefix="importaudit-")
-        except OSError as error:
-            raise scratch.no_place(purpose, error) from error
+        return scratch.create(purpose, on_disk=on_disk)
 
     def remove(self, folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -110,7 +110,8 @@ def answers(
         found += lines
         if len(found) * step < len(paths):
             if status == 0 or (not lines and status > 0):
-                raise InterpreterError(f"{facts.executable} cannot run recompile.py: {status}")
+                guest = f"{machine.probe}/recompile.py"
+                raise InterpreterError(f"{facts.executable} cannot run {guest}: status {status}")
             found.append(f"fails the interpreter ended with status {status}")
     return found
 

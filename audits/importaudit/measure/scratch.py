@@ -13,14 +13,14 @@ MEMORY = Path("/dev/shm")
 ROOM = 1 << 28  # bytes that must be free there
 
 
-def create(purpose: str) -> Path:
+def create(purpose: str, *, on_disk: bool = False) -> str:
     """A folder that only this user can read; in memory where there is room, since it is mapped.
 
-    Raises AuditError when there is no place for it.
+    With ON_DISK it is where temporary files are. Raises AuditError when there is no place for it.
     """
     try:
-        roomy = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
-        return Path(tempfile.mkdtemp(prefix="importaudit-", dir=MEMORY if roomy else None))
+        roomy = not on_disk and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
+        return tempfile.mkdtemp(prefix="importaudit-", dir=MEMORY if roomy else None)
     except OSError as error:
         raise no_place(purpose, error) from error
 

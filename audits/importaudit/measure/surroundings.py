@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importaudit.measure.machine import Machine
 from importaudit.measure.trace import Trace
+from importaudit.probe import lookup
 from importaudit.record import Environment, Interpreter, text
 
 
@@ -30,7 +31,7 @@ def environment(machine: Machine, facts: Interpreter, load: float) -> Environmen
     variables = sorted(machine.environment.items())
     return Environment(
         variables={k: text(v) for k, v in variables if k.startswith("PYTHON")},
-        file_system=file_system(real, place.mounts),
+        file_system=lookup.file_system(real, lookup.mounts(place.mounts)),
         processors=place.processors,
         load=load,
         machine=place.machine,
@@ -43,15 +44,3 @@ def site_packages(facts: Interpreter) -> str:
     """The first folder of installed packages on the target's path, or its prefix."""
     packages = (p for p in facts.path if p.endswith(("site-packages", "dist-packages")))
     return next(packages, facts.prefix or "/")
-
-
-def file_system(real: str, mounts: str) -> str:
-    """The type of the file system that REAL is on, as the kernel's mount table has it."""
-    found = ("", "unknown")
-    for line in mounts.splitlines():
-        before, _, after = line.partition(" - ")
-        mount = before.split()[4].replace("\\040", " ")
-        inside = real == mount or real.startswith(mount.rstrip("/") + "/")
-        if inside and len(mount) >= len(found[0]):
-            found = (mount, after.split()[0])
-    return found[1]

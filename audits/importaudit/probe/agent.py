@@ -32,10 +32,7 @@ IN, OUT = 0, 3  # descriptors; the second is made: what anything prints must not
 def describe() -> "dict[str, Any]":
     """What the host needs to know of where we are."""
     return {
-        "version": list(sys.version_info[:2]),
         "environment": dict(os.environ),
-        "user": "%d:%d" % (os.getuid(), os.getgid()),
-        "folder": os.getcwd(),
         "processors": len(os.sched_getaffinity(0)),
         "machine": os.uname().machine,
         "kernel": os.uname().release,

@@ -88,9 +88,28 @@ def obstacle(folder: str) -> str:
     return ""
 
 
-def folder_in(place: str, purpose: str) -> str:
+def mounts(table: str) -> "list[tuple[str, str]]":
+    """The places and types of the mounts in TABLE (/proc/self/mountinfo), as they were made."""
+    found = []
+    for line in table.splitlines():
+        before, _, after = line.partition(" - ")
+        found.append((before.split()[4].replace("\\040", " "), after.split()[0]))
+    return found
+
+
+def file_system(path: str, mounted: "list[tuple[str, str]]") -> str:
+    """The type of the file system that PATH, without links, is on, by the MOUNTED ones."""
+    found = ("", "unknown")
+    for place, kind in mounted:
+        inside = path == place or path.startswith(place.rstrip("/") + "/")
+        if inside and len(place) >= len(found[0]):  # of two on one place, the later hides the other
+            found = (place, kind)
+    return found[1]
+
+
+def folder_in(place: str) -> str:
     """A new folder in PLACE, which only its owner can read."""
-    return tempfile.mkdtemp(prefix="importaudit-%s" % purpose, dir=place)
+    return tempfile.mkdtemp(prefix="importaudit-", dir=place)
 
 
 def put(path: str, data: bytes) -> None:

@@ -9,9 +9,11 @@ are not dirty: so what is left is always measured, not assumed.
 import mmap
 import os
 
+from importaudit.probe import lookup
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 try:
@@ -26,52 +28,59 @@ PAGE = mmap.PAGESIZE
 BLOCK = 1 << 20  # bytes read at a time
 
 
+def each(paths: "Iterable[str]", act: "Callable[[int, str], Any]") -> "list[Any]":
+    """What ACT gives for each of the files at PATHS, open; what raises OSError is left out."""
+    found = []
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                found.append(act(descriptor, path))
+            finally:
+                os.close(descriptor)
+        except OSError:  # noqa: PERF203
+            pass
+    return found
+
+
+def pages_of(descriptor: int) -> int:
+    """How many pages the file has."""
+    return -(-os.fstat(descriptor).st_size // PAGE)
+
+
 def cached(paths: "Iterable[str]") -> "tuple[int, int, int]":
     """How many files there are at PATHS, their bytes, and how many of these are in the page cache.
 
     In whole pages. What cannot be opened is left out. -1 where the last cannot be told.
     """
-    files = total = resident = 0
     overlays = Overlays()
-    for path in paths:
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            pages = -(-os.fstat(descriptor).st_size // PAGE)
-            if libc is not None:
-                resident += min(pages_in_cache(descriptor, pages, path in overlays), pages) * PAGE
-            files, total = files + 1, total + pages * PAGE
-        except OSError:
-            pass
-        finally:
-            os.close(descriptor)
-    return files, total, resident if libc is not None else -1
+
+    def count(descriptor: int, path: str) -> "tuple[int, int]":
+        pages = pages_of(descriptor)
+        if libc is None:
+            return pages, 0
+        return pages, min(pages_in_cache(descriptor, pages, path in overlays), pages)
+
+    found = each(paths, count)
+    total = PAGE * sum(pages for pages, _ in found)
+    resident = PAGE * sum(pages for _, pages in found)
+    return len(found), total, resident if libc is not None else -1
 
 
 class Overlays:
     """The folders that are on an overlay file system, as a container's are."""
 
     def __init__(self) -> None:
-        self.mounts: list[tuple[str, bool]] = []
         self.known: dict[str, bool] = {}
         try:
-            with open("/proc/self/mountinfo") as lines:
-                for line in lines:
-                    before, _, after = line.partition(" - ")
-                    place = before.split()[4].replace("\\040", " ").rstrip("/")
-                    self.mounts.insert(0, (place + "/", after.startswith("overlay ")))
-        except (OSError, IndexError):
-            pass
-        # The longest first, and of two on one place the later, which hides the other.
-        self.mounts.sort(key=lambda mount: -len(mount[0]))
+            self.mounts = lookup.mounts(lookup.read("/proc/self/mountinfo").decode())
+        except (OSError, ValueError):
+            self.mounts = []
 
     def __contains__(self, path: str) -> bool:
-        folder = path.rpartition("/")[0] + "/"
+        folder = path.rpartition("/")[0] or "/"
         if folder not in self.known:
-            around = (overlay for place, overlay in self.mounts if folder.startswith(place))
-            self.known[folder] = next(around, False)
+            self.known[folder] = lookup.file_system(folder, self.mounts) == "overlay"
         return self.known[folder]
 
 
@@ -103,36 +112,20 @@ def pages_by_mincore(descriptor: int, pages: int) -> int:
 
 def evict(paths: "Iterable[str]") -> None:
     """Drop what can be dropped of the files at PATHS."""
-    for path in paths:
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        except OSError:
-            pass
-        finally:
-            os.close(descriptor)
+    each(paths, lambda file, _: os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED))
 
 
 def load(paths: "Iterable[str]") -> None:
     """Read the files at PATHS, so that they are in the page cache."""
     overlays = Overlays()
-    for path in paths:
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            pages = -(-os.fstat(descriptor).st_size // PAGE)
-            if libc is None or pages_in_cache(descriptor, pages, path in overlays) < pages:
-                while os.read(descriptor, BLOCK):
-                    pass
-        except OSError:
-            pass
-        finally:
-            os.close(descriptor)
+
+    def read(descriptor: int, path: str) -> None:
+        pages = pages_of(descriptor)
+        if libc is None or pages_in_cache(descriptor, pages, path in overlays) < pages:
+            while os.read(descriptor, BLOCK):
+                pass
+
+    each(paths, read)
 
 
 def virtual_machine() -> bool:

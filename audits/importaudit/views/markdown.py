@@ -10,10 +10,10 @@ from importaudit.analysis import advice, costs, states
 from importaudit.analysis.distributions import MAIN
 from importaudit.analysis.graph import ROOT, ImportGraph
 from importaudit.analysis.states import Row, Stack
-from importaudit.analysis.statistics import Spread
 from importaudit.record import Bytecode, Failure, Record
 from importaudit.views.bytecode import headline, megabytes, unusable
 from importaudit.views.figures import number, place, seconds, share, visible
+from importaudit.views.state_table import several
 
 TOP = 5  # rows of a table
 LONGEST = 160  # characters of a cell
@@ -28,12 +28,14 @@ def render(record: Record) -> bytes:
 
 
 def lines(record: Record) -> Iterator[str]:
-    graph = costs.graph_of(record)
     yield f"### importaudit: {plain(record.target)}"
     yield ""
     yield plain(surroundings(record))
     if record.failure is not None:
         yield from failure(record.failure)
+    if not record.processes:
+        return
+    graph = costs.graph_of(record)
     yield from state_table(states.rows(record), record)
     yield from next_steps(record, graph)
     found = states.stack(record)
@@ -96,17 +98,10 @@ def state_table(rows: Sequence[Row], record: Record) -> Iterator[str]:
         return
     header = ["State", "wall s", "CPU s", "MB read", "compiled"]
     yield from table(header, [
-        [row.state.name, several(row.wall), several(row.cpu), f"{row.disk / 1e6:,.1f}",
+        [row.state.name, several(row.wall, True), several(row.cpu, True), f"{row.disk / 1e6:,.1f}",
          f"{row.compiled:,}"]
         for row in rows
     ])  # fmt: skip
-
-
-def several(values: Spread) -> str:
-    """The median, and what the values range over."""
-    if values.least == values.most:
-        return seconds(values.median)
-    return f"{seconds(values.median)} ({seconds(values.least)} to {seconds(values.most)})"
 
 
 def next_steps(record: Record, graph: ImportGraph) -> Iterator[str]:
