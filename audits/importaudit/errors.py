@@ -23,6 +23,10 @@ class InterpreterError(AuditError):
     """The target interpreter is missing, too old, or not a Python."""
 
 
+class ContainerError(AuditError):
+    """A container cannot be had: no engine, no image, or it does not start."""
+
+
 class RecordError(AuditError):
     """A Record cannot be read: not there, not a Record, malformed, or from another version."""
 

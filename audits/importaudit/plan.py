@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,28 @@ class Target:
         if self.code is not None:
             return f'exec(compile({self.code!r},"<string>","exec"))'
         return "import " + ", ".join(self.modules)
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A folder, file or volume of the engine's machine, to be seen in a container."""
+
+    source: str
+    target: str
+    read_only: bool = False
+    kind: Literal["bind", "volume"] = "bind"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container to carry the plan out in."""
+
+    image: str
+    environment: Mapping[str, str] = field(default_factory=dict)  # beside the image's own
+    mounts: tuple[Mount, ...] = ()
+    keep: bool = False  # running, when all is done
+    read_only: bool = False  # its root file system
+    read_iops: int = 0  # reads a second that its disk is held to; 0: as fast as it is
 
 
 @dataclass(frozen=True)

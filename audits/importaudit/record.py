@@ -21,7 +21,7 @@ from importaudit.errors import OutputError, RecordError
 FORMAT = "importaudit-record"
 VERSION = 3
 BYTECODE_FORMAT = "importaudit-bytecode"
-BYTECODE_VERSION = 1
+BYTECODE_VERSION = 2
 
 # The phases of an import, in the order of the cells in a trace.
 PHASES = ("import", "find", "read", "unmarshal", "compile", "dlopen", "gc", "body", "probe")
@@ -309,6 +309,7 @@ class BytecodeReport(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=T
     summary: Bytecode
     sources: list[Judged] = []  # those that are not loadable
     notes: list[str] = []  # what could not be looked at, and why
+    image: Image | None = None  # that all of this is in
 
 
 class Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):

@@ -59,7 +59,8 @@ def bake(record: Record) -> Iterator[Step]:
     saving = saved(record, states.SHIPPED, states.BASE)
     if saving:
         folders = " ".join(uncompiled(record))
-        command = f"{record.interpreter.executable} -m compileall -q -j 0 {folders}"
+        run = "" if record.environment.image is None else "in the Dockerfile: RUN "
+        command = f"{run}{record.interpreter.executable} -m compileall -q -j 0 {folders}"
         yield Step(saving, "bake the bytecode", f"measured: overlay, {pairs(record)}", command)
 
 

@@ -21,6 +21,7 @@ import click  # noqa: E402
 
 from importaudit.errors import (  # noqa: E402
     AuditError,
+    ContainerError,
     InterpreterError,
     OutputError,
     RecordError,
@@ -34,6 +35,7 @@ CODES: dict[type[AuditError], int] = {
     AuditError: FINDING,
     UsageError: USAGE,
     InterpreterError: USAGE,
+    ContainerError: USAGE,
     RecordError: USAGE,
     OutputError: FINDING,
 }

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import keyword
 import os
+import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from importaudit.cli.exports import Exports, export, export_options, raise_all
+from importaudit.cli.images import image_options, place
 from importaudit.cli.output import HELP, check_writable, show_record, write
 from importaudit.errors import UsageError
 
 if TYPE_CHECKING:
-    from importaudit.plan import Condition, Target
+    from importaudit.measure.machine import Machine
+    from importaudit.plan import Condition, Container, Target
 
 FINE, TARGET, INTERRUPTED = 0, 3, 130  # exit codes: see importaudit.cli
 
@@ -25,6 +29,7 @@ Examples:
   importaudit --code "import numpy; numpy.zeros(3)"
   importaudit --script train.py -- --epochs 1
   importaudit --states cold-none,warm-complete --runs 5 torch
+  importaudit --image lmsysorg/sglang:latest sglang.multimodal_gen
 \b
 Other commands (a module of such a name is reached after --: importaudit -- show):
   importaudit show RECORD    print the report of a Record again
@@ -67,6 +72,7 @@ Other commands (a module of such a name is reached after --: importaudit -- show
               help="Write the Record to FILE (- for stdout, without the report).")  # fmt: skip
 @click.option("--top", metavar="N", type=click.IntRange(1), default=15, show_default=True,
               help="Rows of each table.")  # fmt: skip
+@image_options
 @export_options
 @click.version_option(package_name="importaudit", prog_name="importaudit")
 def audit(
@@ -82,6 +88,7 @@ def audit(
     json_file: Path | None,
     top: int,
     exports: Exports,
+    container: Container | None,
 ) -> int:
     """Say where the time of importing MODULE goes.
 
@@ -89,7 +96,6 @@ def audit(
     and with and without bytecode, sees every import of theirs, and shows which modules,
     distributions and phases the seconds go to.
     """
-    from importaudit.measure import interpreter
     from importaudit.measure.audit import perform
     from importaudit.plan import Plan
     from importaudit.views.progress import Progress
@@ -97,10 +103,11 @@ def audit(
     check_writable(json_file)
     target = make_target(targets, code, script)
     conditions = conditions_of(states) if states is not None else None
-    where = interpreter.find(python, os.environ)
-    plan = Plan(where, target, 1 if quick else runs, timeout, conditions, drop_caches)
     progress = Progress()
-    record = perform(plan, progress)
+    with place(container, python) as (machine, where):
+        target = located(target, machine)
+        plan = Plan(where, target, 1 if quick else runs, timeout, conditions, drop_caches)
+        record = perform(plan, progress, machine)
     written = write(record, json_file)
     failed = [*export(record, exports), *([written] if written is not None else [])]
     if Path("-") not in (json_file, *exports.values()):
@@ -118,8 +125,6 @@ def make_target(targets: tuple[str, ...], code: str | None, script: Path | None)
     if code is not None and script is not None:
         raise UsageError("--code and --script exclude each other")
     if script is not None:
-        if not script.is_file():
-            raise UsageError(f"no script at {script}")
         return Target(script=script, argv=targets)
     if code is not None:
         if targets:
@@ -130,6 +135,21 @@ def make_target(targets: tuple[str, ...], code: str | None, script: Path | None)
     for name in targets:
         check_name(name)
     return Target(modules=targets)
+
+
+def located(target: Target, machine: Machine) -> Target:
+    """TARGET, with a script's path in full; raises UsageError when there is none."""
+    if target.script is None:
+        return target
+    path = os.path.join(machine.work, target.script)  # noqa: PTH118
+    try:
+        found = stat.S_ISREG(machine.files.stat(path).st_mode)
+    except OSError:
+        found = False
+    if not found:
+        where = f" in {machine.image.reference}" if machine.image is not None else ""
+        raise UsageError(f"no script at {target.script}{where}")
+    return replace(target, script=Path(path))
 
 
 def conditions_of(words: str) -> tuple[Condition, ...]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from importaudit.cli.images import image_options, place
 from importaudit.cli.output import HELP, check_writable, draw, write
 from importaudit.errors import UsageError
 
 if TYPE_CHECKING:
+    from importaudit.measure.machine import Machine
+    from importaudit.plan import Container
     from importaudit.record import Bytecode, Verdict
 
 FINE, FINDING = 0, 1  # exit codes: see importaudit.cli
@@ -25,6 +28,7 @@ Examples:
   importaudit bytecode --python /srv/venv
   importaudit bytecode --python /srv/venv --fail-on stale,wrong-magic --max-missing-percent 1
   importaudit bytecode --verify /srv/checkout/src
+  importaudit bytecode --image lmsysorg/sglang:latest
 """
 
 
@@ -42,6 +46,7 @@ Examples:
               help="Exit 1 when more package directories have no usable bytecode.")  # fmt: skip
 @click.option("--top", metavar="N", type=click.IntRange(1), default=15, show_default=True,
               help="Rows of the table.")  # fmt: skip
+@image_options
 def bytecode(
     paths: tuple[Path, ...],
     python: str | None,
@@ -50,6 +55,7 @@ def bytecode(
     fail_on: str | None,
     limit: float | None,
     top: int,
+    container: Container | None,
 ) -> int:
     """Say which sources would be compiled again at every start.
 
@@ -57,17 +63,17 @@ def bytecode(
     interpreter with the flags of its environment (PYTHONOPTIMIZE, PYTHONPYCACHEPREFIX, …) would,
     without importing anything. PATH is a folder as on sys.path, a package, a .py file or a zip.
     """
-    from importaudit.measure import interpreter
     from importaudit.measure.survey import survey
     from importaudit.views import bytecode as view
     from importaudit.views.progress import Ticker
 
     check_writable(json_file)
     unwanted = parse_verdicts(fail_on, verify)
-    check_paths(paths)
     ticker = Ticker()
     try:
-        report = survey(interpreter.find(python, os.environ), paths, verify=verify, tell=ticker)
+        with place(container, python) as (machine, where):
+            named = check_paths(paths, machine)
+            report = survey(where, named, verify=verify, tell=ticker, machine=machine)
     finally:
         ticker.end()
     written = write(report, json_file)
@@ -81,16 +87,21 @@ def bytecode(
     return FINDING if failed else FINE
 
 
-def check_paths(paths: tuple[Path, ...]) -> None:
-    """Refuse what cannot be judged; raises UsageError."""
-    for path in paths:
-        if not path.exists():
-            raise UsageError(f"no file or folder at {path}")
-        if path.is_file() and path.suffix != ".py":
+def check_paths(paths: tuple[Path, ...], machine: Machine) -> list[Path]:
+    """PATHS in full; raises UsageError for what cannot be judged."""
+    found = [Path(machine.work, path) for path in paths]
+    for path in found:
+        try:
+            status = machine.files.stat(str(path))
+        except OSError as error:
+            raise UsageError(f"no file or folder at {path}") from error
+        if stat.S_ISREG(status.st_mode) and path.suffix != ".py":
             import zipfile
 
-            if not zipfile.is_zipfile(path):
-                raise UsageError(f"{path} is neither a folder nor a .py file nor a zip archive")
+            with machine.files.open(str(path)) as file:
+                if not zipfile.is_zipfile(file):
+                    raise UsageError(f"{path} is neither a folder nor a .py file nor a zip archive")
+    return found
 
 
 def parse_verdicts(words: str | None, verify: bool) -> list[Verdict]:

@@ -11,11 +11,14 @@ import json
 import signal
 import stat
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, BinaryIO, Protocol
+
+import msgspec
 
 from importaudit.errors import AuditError
 from importaudit.files import Entry, Files, Status
@@ -57,7 +60,9 @@ class Agent:
             raise OSError(number, message, path)
         if "failed" in found:
             raise AuditError(f"the agent in the container failed: {function}: {found['failed']}")
-        return blob if found["value"] is None and function in BYTES else found["value"]
+        if found["value"] is None and function in BYTES:
+            return zlib.decompress(blob)
+        return found["value"]
 
     def stop(self) -> None:
         """End what is being executed there. Safe in a signal handler."""
@@ -83,11 +88,12 @@ class Inside:
         self.agent = agent
         # The page cache tells of files only who may write them (mm/mincore.c, can_do_mincore).
         self.root = root or agent
-        self.image = image
         self.probe = probe
         self.memory, self.disk = f"{volume}/scratch", f"{volume}/disk"
         self.files: Files = Afar(agent, volume)
         self.described = agent.call("describe")
+        self.work: str = self.described["folder"]  # where it works: the image's WORKDIR
+        self.image = image and msgspec.structs.replace(image, user=self.described["user"])
         if root is not None:
             root.call("chmod", self.disk, 0o1777)
 

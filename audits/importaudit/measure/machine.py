@@ -85,6 +85,10 @@ class Machine(Protocol):
         """The folder of the guest code."""
 
     @property
+    def work(self) -> str:
+        """The folder that the target works in."""
+
+    @property
     def workers(self) -> int:
         """How many commands may run at a time."""
 
@@ -143,6 +147,10 @@ class Here:
     @property
     def environment(self) -> Mapping[str, str]:
         return os.environ
+
+    @property
+    def work(self) -> str:
+        return os.getcwd()  # noqa: PTH109
 
     @property
     def workers(self) -> int:

@@ -69,6 +69,7 @@ def survey(
         summary=summary,
         sources=listed(judged),
         notes=judging.notes,
+        image=machine.image,
     )
 
 

@@ -6,9 +6,9 @@ Requests come on stdin and are answered on stdout, one at a time. Either is two 
 each and the highest first, of a text in JSON and of bytes that belong to it. A request is
 [function, argument...], with ``null`` for the bytes where they are an argument; the functions are
 those of ``spawn``, ``pagecache`` and ``lookup``, and the ones here. An answer is {"value": …}, null
-where the value is the bytes; {"error": [errno, text, path]} for an OSError, or {"failed": text}.
-Whatever comes in while ``execute`` runs, ends it. The end of stdin ends everything: whoever has
-started this has gone.
+where the value is the bytes, packed by zlib; {"error": [errno, text, path]} for an OSError, or
+{"failed": text}. Whatever comes in while ``execute`` runs, ends it. The end of stdin ends
+everything: whoever has started this has gone.
 """
 
 import os
@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspa
 
 import json  # noqa: TID253
 from shutil import rmtree
+from zlib import compress
 
 from importaudit.probe import lookup, pagecache, spawn
 
@@ -33,6 +34,8 @@ def describe() -> "dict[str, Any]":
     """What the host needs to know of where we are."""
     return {
         "environment": dict(os.environ),
+        "user": "%d:%d" % (os.geteuid(), os.getegid()),
+        "folder": os.getcwd(),
         "processors": len(os.sched_getaffinity(0)),
         "machine": os.uname().machine,
         "kernel": os.uname().release,
@@ -77,7 +80,9 @@ def answer(request: "list[Any]", data: bytes) -> "tuple[dict[str, Any], bytes]":
         return {"error": [error.errno or 0, error.strerror or str(error), path]}, b""
     except Exception as error:
         return {"failed": "%s: %s" % (type(error).__name__, error)}, b""
-    return ({"value": None}, value) if isinstance(value, bytes) else ({"value": value}, b"")
+    if isinstance(value, bytes):  # a trace is mostly room that was reserved, and that packs well
+        return {"value": None}, compress(value, 1)
+    return {"value": value}, b""
 
 
 def receive(size: int) -> bytes:

@@ -10,8 +10,8 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from importaudit.analysis.bytecode import NOBODYS_FAULT
-from importaudit.record import Bytecode, BytecodeReport, BytecodeRow, Facts, Root, Verdict
-from importaudit.views.figures import WIDE, grid, middle, number, right, visible
+from importaudit.record import Bytecode, BytecodeReport, BytecodeRow, Root, Verdict
+from importaudit.views.figures import WIDE, container, grid, middle, number, right, visible
 
 REASONS = 3  # of a verdict that are named
 # Bytecode with an unchecked hash is loaded whatever becomes of the source: for sealed folders only.
@@ -27,7 +27,7 @@ def show(report: BytecodeReport, console: Console, top: int) -> None:
 
 def parts(report: BytecodeReport, width: int, top: int) -> list[RenderableType]:
     """The parts of the report, in order."""
-    found: list[RenderableType] = [heading(report.facts), headline(report.summary), Text()]
+    found: list[RenderableType] = [heading(report), headline(report.summary), Text()]
     if report.summary.sources:
         found += [verdicts(report, width), Text()]
     rows = [row for row in report.summary.rows if unusable(row)]
@@ -51,8 +51,9 @@ def chain(summary: Bytecode, costs: Sequence[str], width: int, top: int) -> Rend
     return Group(*found, Text())
 
 
-def heading(facts: Facts) -> RenderableType:
+def heading(report: BytecodeReport) -> RenderableType:
     """The interpreter, and what of its environment changes the answer."""
+    facts = report.facts
     words = [f"looks for *.{facts.cache_tag}" if facts.cache_tag else "no cache tag"]
     if facts.optimize:
         words[0] += f".opt-{facts.optimize}"
@@ -61,6 +62,8 @@ def heading(facts: Facts) -> RenderableType:
         words.append(f"below {facts.pycache_prefix}")
     if facts.check_hash != "default":
         words.append(f"checks hashes: {facts.check_hash}")
+    if report.image is not None:
+        words[:0] = container(report.image)
     line = f"{facts.executable}  Python {facts.version}\n{' · '.join(words)}"
     return Text("\n".join(visible(line)), style="dim")
 
@@ -127,12 +130,15 @@ def advice(report: BytecodeReport) -> list[RenderableType]:
     found: list[RenderableType] = []
     blocked = report.summary.verdicts.get(Verdict.UNCACHEABLE, 0)
     where = " where it can be written, for instance while the image is built" if blocked else ""
+    if report.image is not None:
+        where = " in the Dockerfile, after what installs them"
     for sealed in (True, False):
         roots = [r for r in report.roots if r.unusable and (r.kind in SEALED) is sealed]
         roots = [root for root in roots if not root.path.endswith((".zip", ".egg", ".whl"))]
         if roots:
             what = "sealed" if sealed else "edited"
-            line = f"Next{where} ({what} folders): {command(report, roots, sealed)}"
+            run = "RUN " if report.image is not None else ""
+            line = f"Next{where} ({what} folders): {run}{command(report, roots, sealed)}"
             found.append(Text(one_line(line), style="cyan", no_wrap=True))
     if not report.verified:
         note = "Some may be templates that never compile: --verify tells them apart."

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from importaudit.record import Cost, Link, Record
+from importaudit.record import Cost, Image, Link, Record
 
 # What must not reach a terminal: escape sequences as a whole, and other control characters.
 ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)")
@@ -97,3 +97,13 @@ def middle(text: str, room: int) -> str:
         return text
     head = room // 2
     return text[:head] + "…" + text[len(text) - (room - head - 1) :]
+
+
+def container(image: Image) -> list[str]:
+    """The facts of the container that the target ran in."""
+    facts = [f"in {image.reference} as {image.user}", f"{image.engine} ({image.storage})"]
+    if image.read_only:
+        facts.append("read-only root")
+    if image.read_iops:
+        facts.append(f"{image.read_iops:,} reads a second at most")
+    return facts

@@ -17,6 +17,7 @@ from importaudit.views import bytecode, next_steps, state_table
 from importaudit.views.figures import (
     FIRST,
     WIDE,
+    container,
     figures,
     fit,
     grid,
@@ -110,6 +111,8 @@ def circumstances(record: Record) -> list[str]:
     """Each fact of the environment that changes the answer."""
     environment, python = record.environment, record.interpreter
     facts = [f"{name}={value}" for name, value in environment.variables.items()]
+    if environment.image is not None:
+        facts[:0] = container(environment.image)
     if python.optimize:
         facts.append(f"optimised (-{'O' * python.optimize})")
     facts.append(f"{environment.file_system} file system")
