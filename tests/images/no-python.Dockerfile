@@ -1,0 +1,3 @@
+FROM scratch
+COPY README /README
+CMD ["/hello"]
