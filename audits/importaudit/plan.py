@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 
@@ -14,7 +14,7 @@ class Target:
 
     modules: tuple[str, ...] = ()
     code: str | None = None
-    script: Path | None = None
+    script: Path | None = None  # as the user wrote it
     argv: tuple[str, ...] = ()
 
     @property
@@ -24,11 +24,10 @@ class Target:
             return " ".join([str(self.script), *self.argv])
         return self.code if self.code is not None else " ".join(self.modules)
 
-    @property
-    def statement(self) -> str:
-        """What follows the probe on its line."""
+    def statement(self, work: str) -> str:
+        """What follows the probe on its line; the target works in the folder WORK."""
         if self.script is not None:  # tracebacks name it in full, as under plain Python
-            file = str(self.script.absolute())
+            file = str(PurePosixPath(work, self.script))
             read = f'(lambda f:(f.read(),f.close())[0])(open({file!r},"rb"))'
             return f'exec(compile({read},{file!r},"exec"))'
         if self.code is not None:

@@ -40,7 +40,7 @@ MODULES = {
         import gc
         import time
         gc.disable()
-        heap = [[] for _ in range(2_000_000)]
+        heap = [[] for _ in range(4_000_000)]
         import collects_only
         heap.clear()
         """,

@@ -117,7 +117,7 @@ def plainly(
 ) -> Finished:
     """Run TARGET exactly as `trace` does, without the probe."""
     wanted = Target(modules=(target,)) if isinstance(target, str) else target
-    command = [str(python), "-B", "-c", wanted.statement]
+    command = [str(python), "-B", "-c", wanted.statement(str(root))]
     variables = os.environ if environment is None else environment
     with chdir(root), machine.folder(HERE, "output") as folder:
         found = HERE.execute(command, variables, folder, PATIENCE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import keyword
 import os
 import stat
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,7 +104,7 @@ def audit(
     conditions = conditions_of(states) if states is not None else None
     progress = Progress()
     with place(container, python) as (machine, where):
-        target = located(target, machine)
+        check_script(target, machine)
         plan = Plan(where, target, 1 if quick else runs, timeout, conditions, drop_caches)
         record = perform(plan, progress, machine)
     written = write(record, json_file)
@@ -137,10 +136,10 @@ def make_target(targets: tuple[str, ...], code: str | None, script: Path | None)
     return Target(modules=targets)
 
 
-def located(target: Target, machine: Machine) -> Target:
-    """TARGET, with a script's path in full; raises UsageError when there is none."""
+def check_script(target: Target, machine: Machine) -> None:
+    """Raise UsageError when TARGET is a script that is not there."""
     if target.script is None:
-        return target
+        return
     path = os.path.join(machine.work, target.script)  # noqa: PTH118
     try:
         found = stat.S_ISREG(machine.files.stat(path).st_mode)
@@ -149,7 +148,6 @@ def located(target: Target, machine: Machine) -> Target:
     if not found:
         where = f" in {machine.image.reference}" if machine.image is not None else ""
         raise UsageError(f"no script at {target.script}{where}")
-    return replace(target, script=Path(path))
 
 
 def conditions_of(words: str) -> tuple[Condition, ...]:

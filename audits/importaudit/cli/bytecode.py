@@ -90,17 +90,18 @@ def bytecode(
 def check_paths(paths: tuple[Path, ...], machine: Machine) -> list[Path]:
     """PATHS in full; raises UsageError for what cannot be judged."""
     found = [Path(machine.work, path) for path in paths]
-    for path in found:
+    for named, path in zip(paths, found, strict=True):
         try:
             status = machine.files.stat(str(path))
         except OSError as error:
-            raise UsageError(f"no file or folder at {path}") from error
+            raise UsageError(f"no file or folder at {named}") from error
         if stat.S_ISREG(status.st_mode) and path.suffix != ".py":
             import zipfile
 
             with machine.files.open(str(path)) as file:
                 if not zipfile.is_zipfile(file):
-                    raise UsageError(f"{path} is neither a folder nor a .py file nor a zip archive")
+                    problem = "is neither a folder nor a .py file nor a zip archive"
+                    raise UsageError(f"{named} {problem}")
     return found
 
 

@@ -64,6 +64,7 @@ def run(
     compile the probe; Interrupted, with what there is, after Ctrl-C. A target that fails does not
     raise: what is known of it is returned.
     """
+    statement = target.statement(machine.work)
     with machines.folder(machine, "the trace") as folder:
         config: dict[str, Any] = {
             "code": guest.code(machine, python, detail=detail),
@@ -72,10 +73,10 @@ def run(
             "pause_gc": pause_gc,
             "script": str(target.script) if target.script is not None else None,
             "argv": list(target.argv),
-            "statement": target.statement,
+            "statement": statement,
             "line": LINE,
         }
-        code = LINE % (config, target.statement)
+        code = LINE % (config, statement)
         command = [str(python), *([] if write_bytecode else ["-B"]), "-c", code]
         variables = machine.environment if environment is None else environment
         try:
