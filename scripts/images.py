@@ -1,0 +1,180 @@
+"""Images for tests and benchmarks, built without a network in their builds.
+
+    python scripts/images.py base
+
+prints the reference of the base image: BASE_IMAGE where that is set, which is pulled if need be,
+else one that is made here from Debian packages. The others are tests/images/NAME.Dockerfile.
+Each is tagged with a digest of what it is made from, and built once an engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import os
+import platform
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import docker
+import engine
+import env
+from docker.errors import APIError, DockerException, ImageNotFound
+
+RECIPES = env.ROOT / "tests/images"
+SUITE = "bookworm"
+VERSION = "3.11"  # of the suite's Python
+DEBIAN = ("--variant=minbase", "--include=python3,ca-certificates", SUITE)
+REQUIREMENTS = env.ROOT / "Dockerfiles/demo/requirements.txt"
+PLATFORMS = (f"manylinux_2_28_{platform.machine()}", f"manylinux2014_{platform.machine()}")
+
+Context = Mapping[str, bytes | Path]  # what a build sees: files and folders, by their names
+
+
+class ImageProblem(Exception):
+    """Why there is no such image, in words for the terminal."""
+
+
+def client() -> docker.APIClient:
+    """The engine's; raises EngineProblem when there is none."""
+    host, _ = engine.provide()
+    return docker.APIClient(host, version="auto", timeout=600)
+
+
+def base(api: docker.APIClient) -> str:
+    """The image that the others begin with."""
+    named = os.environ.get("BASE_IMAGE")
+    if named:
+        if not present(api, named):
+            api.pull(named)
+        return named
+    reference = f"importaudit-base:{digest(*DEBIAN)}"
+    if not present(api, reference):
+        say(f"making {reference} from Debian packages")
+        bootstrap(api, reference)
+    return reference
+
+
+def bootstrap(api: docker.APIClient, reference: str) -> None:
+    """Make the base image from the packages of a Debian mirror (the one apt is set up for)."""
+    with tempfile.TemporaryDirectory(prefix="importaudit-base-") as folder:
+        tar = Path(folder) / "base.tar"
+        command = ["mmdebstrap", "--quiet", *DEBIAN, str(tar)]
+        try:
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+        except FileNotFoundError:
+            raise ImageProblem(
+                "no base image: set BASE_IMAGE to one with a Python that can be pulled, or"
+                " apt-get install mmdebstrap"
+            ) from None
+        except subprocess.CalledProcessError as error:
+            raise ImageProblem(f"no base image: mmdebstrap: status {error.returncode}") from error
+        name, _, tag = reference.partition(":")
+        api.import_image_from_file(str(tar), repository=name, tag=tag)
+
+
+def build(api: docker.APIClient, name: str, context: Context | None = None) -> str:
+    """The image that tests/images/NAME.Dockerfile makes from CONTEXT and the base image."""
+    return derive(api, name, {} if context is None else context, base(api))
+
+
+def derive(api: docker.APIClient, name: str, context: Context, start: str) -> str:
+    """The same from the image START."""
+    recipe = RECIPES / f"{name}.Dockerfile"
+    made_from = [start, recipe.read_text(), *(f"{n} {contents(c)}" for n, c in context.items())]
+    reference = f"importaudit-test-{name}:{digest(*made_from)}"
+    if not present(api, reference):
+        say(f"building {reference}")
+        with packed({"Dockerfile": recipe, **context}) as file:
+            steps = api.build(
+                fileobj=file, custom_context=True, tag=reference, rm=True, forcerm=True,
+                network_mode="none", buildargs={"BASE_IMAGE": start}, decode=True,
+            )  # fmt: skip
+            for step in steps:
+                if "error" in step:
+                    raise ImageProblem(f"{recipe}: {step['error'].strip()}")
+    return reference
+
+
+@contextmanager
+def packed(context: Context) -> Iterator[io.BufferedIOBase]:
+    """CONTEXT as a tar file on disk: some are gigabytes."""
+    with tempfile.TemporaryFile(dir=env.cache_folder()) as file:
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            for name, content in context.items():
+                if isinstance(content, Path):
+                    tar.add(content, name, filter=as_root)
+                else:
+                    entry = tarfile.TarInfo(name)
+                    entry.size = len(content)
+                    tar.addfile(entry, io.BytesIO(content))
+        file.seek(0)
+        yield file
+
+
+def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    return entry
+
+
+def packages() -> Path:
+    """A folder with the demo's packages for the base image's Python, without bytecode."""
+    made = env.cache_folder() / "packages" / digest(REQUIREMENTS.read_text(), VERSION, *PLATFORMS)
+    if not made.is_dir():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=made.parent) as folder:
+            subprocess.run(
+                [sys.executable, "-m", "pip", "install", "-q", "--no-input", "--target", folder,
+                 "--no-compile", "--disable-pip-version-check", "--require-hashes",
+                 "--only-binary=:all:", "--python-version", VERSION,
+                 *(f"--platform={name}" for name in PLATFORMS), "-r", str(REQUIREMENTS)],
+                check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr,
+            )  # fmt: skip
+            Path(folder).chmod(0o755)
+            Path(folder).rename(made)
+            Path(folder).mkdir()  # for the context manager to remove
+    return made
+
+
+def present(api: docker.APIClient, reference: str) -> bool:
+    try:
+        api.inspect_image(reference)  # type: ignore[no-untyped-call]
+    except ImageNotFound:
+        return False
+    return True
+
+
+def contents(content: bytes | Path) -> str:
+    """What stands for CONTENT in a digest: folders are named after theirs already."""
+    return content.name if isinstance(content, Path) else digest(content.decode())
+
+
+def digest(*words: str) -> str:
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
+
+
+def say(text: str) -> None:
+    print(f"images.py: {text}", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Build an image for tests, once.")
+    parser.add_argument("name", choices=["base"])
+    parser.parse_args()
+    try:
+        print(base(client()))
+    except (ImageProblem, engine.EngineProblem, APIError, DockerException) as problem:
+        say(f"error: {problem}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
