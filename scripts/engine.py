@@ -14,6 +14,7 @@ import hashlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -57,11 +58,22 @@ def answers(host: str) -> bool:
     from docker.errors import DockerException
     from requests.exceptions import RequestException
 
+    if not listens(host):
+        return False
     try:
-        APIClient(host, timeout=10).ping()
+        client = APIClient(host, timeout=10)
     except (DockerException, RequestException):
         return False
+    client.close()
     return True
+
+
+def listens(host: str) -> bool:
+    """Whether somebody does; the SDK would leave a socket open where nobody does."""
+    if not host.startswith("unix://"):
+        return True
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(host.removeprefix("unix://")) == 0
 
 
 def start() -> None:

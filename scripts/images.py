@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import docker
 import engine
@@ -103,7 +104,7 @@ def derive(api: docker.APIClient, name: str, context: Context, start: str) -> st
 
 
 @contextmanager
-def packed(context: Context) -> Iterator[io.BufferedIOBase]:
+def packed(context: Context) -> Iterator[IO[bytes]]:
     """CONTEXT as a tar file on disk: some are gigabytes."""
     with tempfile.TemporaryFile(dir=env.cache_folder()) as file:
         with tarfile.open(fileobj=file, mode="w") as tar:

@@ -47,5 +47,5 @@ def of_another_machine(engine: docker.APIClient, architecture: str) -> str:
             entry = tarfile.TarInfo(name)
             entry.size = len(text)
             tar.addfile(entry, io.BytesIO(text))
-    list(engine.load_image(data.getvalue()))
+    list(engine.load_image(data.getvalue()))  # type: ignore[no-untyped-call]
     return reference

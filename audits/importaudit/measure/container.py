@@ -20,7 +20,7 @@ from typing import Any
 import docker
 from docker.constants import DEFAULT_UNIX_SOCKET
 from docker.context import ContextAPI
-from docker.errors import APIError, DockerException, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import Healthcheck, Mount
 from docker.utils import kwargs_from_env
 from requests.exceptions import RequestException
@@ -156,6 +156,7 @@ class Engine:
 
     def container(self, asked: Container, about: About, python: str) -> Any:
         """The container to measure in."""
+        self.check_volumes(asked)
         host = {
             "auto_remove": not asked.keep,
             "network_mode": "none",
@@ -178,6 +179,19 @@ class Engine:
         }
         command = agent(python)
         return self.created(about, command, settings, host=host, keep=asked.keep)
+
+    def check_volumes(self, asked: Container) -> None:
+        """Raise ContainerError for a volume that is not there: an engine would make it, to stay."""
+        for mount in asked.mounts:
+            if mount.kind == "volume":
+                try:
+                    with told(f"cannot look for the volume {mount.source}"):
+                        self.api.inspect_volume(mount.source)
+                except NotFound:
+                    raise ContainerError(
+                        f"no volume is called {mount.source}",
+                        f"for a folder here, give its path: ./{mount.source}",
+                    ) from None
 
     def throttle(self, rate: int) -> list[dict[str, Any]]:
         """The limit of RATE reads a second for the disk that images are on; none for 0."""
@@ -291,7 +305,7 @@ def told(what: str) -> Iterator[None]:
     """Say WHAT did not work, and what the engine says of it."""
     try:
         yield
-    except ImageNotFound:
+    except NotFound:
         raise
     except APIError as error:
         raise ContainerError(f"{what}: {error.explanation or error}") from error
