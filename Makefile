@@ -1,7 +1,7 @@
 # `make help` lists the targets. Needs Linux, make and Python 3.11 or later, nothing else.
 
 .DEFAULT_GOAL := help
-.PHONY: help audit test test-full test-realworld lint types bench lock check clean
+.PHONY: help audit test test-full test-realworld lint types base-image bench lock check clean
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
@@ -38,6 +38,9 @@ lint: .venv/stamp  ## style, formatting, and which way imports may point
 types: .venv/stamp  ## mypy, strict; the guest code also as its oldest interpreter reads it
 	$(BIN)/mypy
 	$(BIN)/mypy --python-version 3.10 -p importaudit.probe
+
+base-image: .venv/stamp  ## a small Debian image with Python, for tests (root; or BASE_IMAGE=...)
+	@$(BIN)/python scripts/images.py base
 
 bench: .venv/stamp  ## measure this project's own speed
 	$(PYTEST) tests/bench -o python_files='bench_*.py' -o python_functions='bench_*' -s --timeout 0; \

@@ -357,14 +357,7 @@ def test_a_timeout(nonroot_image: str, tmp_path: Path) -> None:
 
 def test_throttled_reads(nonroot_image: str, tmp_path: Path) -> None:
     file = tmp_path / "record.json"
-    words: list[str | Path] = [
-        "--runs",
-        "1",
-        "--states",
-        "warm-as-shipped,cold-as-shipped",
-        "--json",
-        file,
-    ]
+    words = ["--runs", "1", "--states", "warm-as-shipped,cold-as-shipped"]
     done = importaudit(
         "--image", nonroot_image, *words, "--json", file, "--read-iops", "50", "mine", cwd=tmp_path
     )
@@ -410,14 +403,7 @@ def test_gates(pandas_image: str, baked_image: str, tmp_path: Path) -> None:
 
 def test_pandas_says_what_is_missing(pandas_image: str, tmp_path: Path) -> None:
     file = tmp_path / "record.json"
-    few: list[str | Path] = [
-        "--runs",
-        "2",
-        "--states",
-        "warm-as-shipped,warm-complete",
-        "--json",
-        file,
-    ]
+    few = ["--runs", "4", "--states", "warm-as-shipped,warm-complete"]
     done = importaudit("--image", pandas_image, *few, "--json", file, "pandas", cwd=tmp_path)
 
     assert done.code == 0, done.err
