@@ -83,16 +83,20 @@ class ImportGraph:
 
     def dominated(self) -> dict[str, int]:
         """For each module, the cost of all that it or one of its submodules dominates."""
-        graph: nx.DiGraph[str] = nx.DiGraph()
-        graph.add_node(ROOT)
-        graph.add_edges_from((a, b) for a, to in self.needs.items() for b in to)
-        above = dict(nx.immediate_dominators(graph, ROOT))
+        above = self.dominators()
         total = {name: 0 for name in above if name in self.costs}
         for module in total:
             for owner in self.owners(module, above):
                 if owner in total:
                     total[owner] += self.costs[module]
         return total
+
+    def dominators(self) -> dict[str, str]:
+        """The immediate dominator of each module that is reached."""
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_node(ROOT)
+        graph.add_edges_from((a, b) for a, to in self.needs.items() for b in to)
+        return dict(nx.immediate_dominators(graph, ROOT))
 
     @staticmethod
     def owners(module: str, above: Mapping[str, str]) -> set[str]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from importaudit.cli.output import check_writable, put
-from importaudit.errors import AuditError, OutputError
+from importaudit.errors import AuditError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from importaudit.record import Record
 
 # Each is a module of importaudit.views with a function ``render`` from a Record to bytes.
 KINDS = {
+    "html": "Write a page to FILE, that opens in any browser without a network.",
     "trace": "Write a trace to FILE, for Perfetto (ui.perfetto.dev) or chrome://tracing.",
     "markdown": "Write a summary to FILE, such as $GITHUB_STEP_SUMMARY.",
 }
@@ -31,6 +33,10 @@ def export_options(command: Callable[..., int]) -> Callable[..., int]:
         exports: Exports = {kind: path for kind, path in asked.items() if path is not None}
         for path in exports.values():
             check_writable(path)
+        if "html" in exports and find_spec("plotly") is None:  # before minutes of measuring
+            raise UsageError(
+                "--html needs plotly, which is not installed", "pip install 'importaudit[html]'"
+            )
         return command(*arguments, **options, exports=exports)
 
     with_exports.__doc__ = command.__doc__
