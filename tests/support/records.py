@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from importaudit.record import (
@@ -42,3 +43,26 @@ def tiny(**changes: Any) -> Record:
         "processes": [Process(7, events=events, finished=True)],
     }
     return Record(**(fields | changes))
+
+
+def large(count: int, seed: int = 1) -> Record:
+    """A target that imports COUNT modules of 40 packages, some of which many others need."""
+
+    chance = random.Random(seed)
+    names = [f"package{n % 40}.part{n % 400}.module{n}" for n in range(1, count + 1)]
+    events = [Event(0, -1, "__main__", start=0, wall=count * 100_000, loader="")]
+    for number, name in enumerate(names, 1):
+        parent = chance.choice(
+            (number - 1, number - 1, max(0, number - 2), chance.randrange(number))
+        )
+        cost = round(chance.paretovariate(1.2) * 20_000)
+        events.append(Event(
+            number, parent, name, start=number, wall=cost, file="x.py", line=number,
+            phases={"body": Cost(cost // 2, cost // 3), "compile": Cost(cost // 2, cost // 2)},
+            origin=f"/srv/lib/{name.replace('.', '/')}.py",
+        ))  # fmt: skip
+    owners: dict[str, list[str]] = {}
+    for name in names:
+        owners.setdefault(f"{name.partition('.')[0]} 1.0", []).append(name)
+    sizes = {name: chance.randrange(100, 100_000) for name in names}
+    return tiny(processes=[Process(7, events=events)], distributions=owners, sizes=sizes)

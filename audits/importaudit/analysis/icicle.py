@@ -46,7 +46,7 @@ def nodes(record: Record, graph: ImportGraph) -> list[Node]:
         around = by_number.get(events[name][0].parent) if events[name] else None
         phases = sums(events[name])
         found.append(Node(
-            name=record.target if name == ROOT else name,
+            name=whole(record) if name == ROOT else name,
             distribution=owner.get(name, MAIN if name == ROOT else ""),
             imported=-1 if name == ROOT else index[around.module] if around is not None else 0,
             dominator=-1 if name == ROOT else index.get(dominators.get(name, ROOT), 0),
@@ -56,6 +56,11 @@ def nodes(record: Record, graph: ImportGraph) -> list[Node]:
             phases={phase: cost.wall for phase, cost in phases.items() if cost.wall},
         ))  # fmt: skip
     return found
+
+
+def whole(record: Record) -> str:
+    """What stands for the target as a whole, which may be called like one of its modules."""
+    return f"import {record.target}" if record.modules else record.target
 
 
 def sums(events: list[Event]) -> dict[str, Cost]:

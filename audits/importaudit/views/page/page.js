@@ -5,8 +5,8 @@ const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
 
 const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#d4a72c",
-  "#9c755f", "#ff9da7", "#86bcb6"];
-const DEPTH = 12;       // levels below the zoomed module that are drawn
+  "#9c755f", "#e377c2", "#86bcb6", "#8c6bb1", "#b5662f", "#5f8d3b", "#a05195"];
+const DEPTH = 8;              // levels below the zoomed module that are drawn
 const SLIVER = 0.004;   // of the whole: what is narrower is drawn together
 const ROWS = 100;       // of a table that are drawn
 
@@ -51,13 +51,19 @@ function top_of_page() {
   }
 }
 
+// One colour a phase, in both pictures.
+const phase_colours = new Map([...new Set([...data.phases.map(([, words]) => words),
+  ...data.states.flatMap((state) => state.rows.map(([words]) => words))])]
+  .map((words, number) => [words, PALETTE[number % PALETTE.length]]));
+const words_of = new Map(data.phases);
+
 // --- states -------------------------------------------------------------------------------
 
 function layout(height) {
   return {
     height, margin: {l: 10, r: 10, t: 4, b: 36}, paper_bgcolor: css("--back"),
     plot_bgcolor: css("--back"), font: {color: css("--text"), family: "system-ui, sans-serif", size: 12},
-    xaxis: {gridcolor: css("--line"), zerolinecolor: css("--line"), title: {text: "seconds"}},
+    xaxis: {gridcolor: css("--line"), zerolinecolor: css("--line"), ticksuffix: " s"},
     hoverlabel: {align: "left"},
   };
 }
@@ -68,17 +74,18 @@ function draw_states() {
   const states = data.states;
   const words = [...new Set(states.flatMap((state) => state.rows.map(([word]) => word)))];
   const names = states.map((state) => plain(state.name));
-  const traces = words.map((word, number) => {
+  const traces = words.map((word) => {
     const walls = states.map((state) => (state.rows.find(([name]) => name === word) || [word, 0])[1]);
     return {
       type: "bar", orientation: "h", name: word, y: names, x: walls.map((wall) => wall / 1e9),
-      marker: {color: PALETTE[number % PALETTE.length]},
+      marker: {color: phase_colours.get(word)},
       hovertemplate: `%{y}<br>${word}: %{x:.3f} s<extra></extra>`,
     };
   }).filter((trace) => trace.x.some((x) => x));
   Plotly.react("bars", traces, {
-    ...layout(110 + 34 * states.length), barmode: "stack", legend: {orientation: "h", y: -0.5, yanchor: "top"},
-    margin: {l: 10, r: 230, t: 4, b: 36}, yaxis: {automargin: true, autorange: "reversed"},
+    ...layout(130 + 34 * states.length), barmode: "stack",
+    legend: {orientation: "h", x: 0, y: -30 / (34 * states.length), yanchor: "top", traceorder: "normal"},
+    margin: {l: 10, r: 230, t: 4, b: 100}, yaxis: {automargin: true, autorange: "reversed"},
     annotations: states.map((state) => ({
       x: state.rows.reduce((sum, [, wall]) => sum + wall, 0) / 1e9, y: plain(state.name), xanchor: "left",
       showarrow: false, xshift: 6,
@@ -126,13 +133,14 @@ const colours = (() => {
     own.set(name, (own.get(name) || 0) + nodes.wall[number]));
   const ranked = [...own.keys()].filter(Boolean).sort((a, b) => own.get(b) - own.get(a));
   return {
-    distribution: new Map(ranked.slice(0, PALETTE.length).map((name, rank) => [name, PALETTE[rank]])),
-    phase: new Map(data.phases.map(([phase], number) => [phase, PALETTE[number]])),
+    distribution: new Map(ranked.slice(0, 10).map((name, rank) => [name, PALETTE[rank]])),
+    phase: phase_colours,
   };
 })();
 
 function largest_phase(number) {
-  return Object.entries(nodes.phases[number]).reduce((most, one) => one[1] > most[1] ? one : most, ["", 0])[0];
+  const most = Object.entries(nodes.phases[number]).reduce((a, b) => b[1] > a[1] ? b : a, ["", 0]);
+  return words_of.get(most[0]) || "";
 }
 
 function colour_of(number, how) {
@@ -173,11 +181,21 @@ function drawn(tree, total) {
 
 function told(number, total, metric) {
   const phases = Object.entries(nodes.phases[number]).sort((a, b) => b[1] - a[1]).slice(0, 4)
-    .map(([phase, wall]) => `${(data.phases.find(([name]) => name === phase) || ["", phase])[1]} ${seconds(wall)} s`);
+    .map(([phase, wall]) => `${words_of.get(phase)} ${seconds(wall)} s`);
   return [`<b>${plain(nodes.name[number])}</b>`, plain(nodes.distribution[number]),
     `${amount(metric, total[number])} with what is below it`,
     `self ${seconds(nodes.wall[number])} s wall, ${seconds(nodes.cpu[number])} s CPU, ${megabytes(nodes.bytes[number])} MB`,
     ...phases].filter(Boolean).join("<br>");
+}
+
+// Short: what a module shares with the one to its left is left out.
+function label(number, tree) {
+  if (number < 0) return `… ${-number} more`;
+  const name = nodes.name[number];
+  const above = nodes.name[Math.max(0, nodes[tree][number])];
+  const package_name = `${name.split(".", 1)[0]}.`;
+  return plain(number !== zoom.at && name.startsWith(package_name) && above.startsWith(package_name)
+    ? name.slice(package_name.length - 1) : name);
 }
 
 function draw_icicle() {
@@ -186,22 +204,24 @@ function draw_icicle() {
   const total = totals(tree, metric);
   const found = matches(word);
   const shown = drawn(tree, total);
-  const label = (number) => number < 0 ? `… ${-number} more` : plain(nodes.name[number]);
+  const dim = (number) => word !== "" && !found.has(number);
   Plotly.react("icicle", [{
     type: "icicle", ids: shown.ids, parents: shown.parents, values: shown.values,
-    labels: shown.numbers.map(label), branchvalues: "total", sort: true,
+    labels: shown.numbers.map((number) => label(number, tree)), branchvalues: "total", sort: true,
     tiling: {orientation: "h", pad: 1}, pathbar: {visible: false}, textposition: "middle left",
-    text: shown.values.map((value) => amount(metric, value)), textinfo: "label+text",
+    text: shown.numbers.map((number, at) => `${label(number, tree)}  ${amount(metric, shown.values[at])}`),
+    textinfo: "text", leaf: {opacity: 1},
     hovertext: shown.numbers.map((number) => number < 0
       ? `${-number} modules that are too small to draw; a click on the one to their left shows more`
       : told(number, total, metric)),
-    hoverinfo: "text", insidetextfont: {color: "#ffffff"},
+    hoverinfo: "text",
+    insidetextfont: {color: shown.numbers.map((number) => number < 0 || dim(number) ? css("--text") : "#ffffff")},
     marker: {
-      colors: shown.numbers.map((number) => number < 0 || (word && !found.has(number))
-        ? css("--other") : colour_of(number, how)),
+      colors: shown.numbers.map((number) => number < 0 || dim(number)
+        ? css("--faint") : colour_of(number, how)),
       line: {width: 0},
     },
-  }], {...layout(720), margin: {l: 0, r: 0, t: 0, b: 0}, uniformtext: {mode: "hide", minsize: 10}}, QUIET);
+  }], {...layout(720), margin: {l: 0, r: 0, t: 0, b: 0}, uniformtext: {mode: "hide", minsize: 11}}, QUIET);
   draw_path(tree);
   draw_legend(how);
   const matched = [...found].reduce((sum, number) => sum + nodes[metric][number], 0);
@@ -221,8 +241,8 @@ function draw_path(tree) {
 }
 
 function draw_legend(how) {
-  const names = how === "phase" ? data.phases : [...colours.distribution.keys()].map((name) => [name, name]);
-  const items = names.map(([key, words]) => [colours[how].get(key), words]);
+  const names = how === "phase" ? data.phases.map(([, words]) => words) : [...colours.distribution.keys()];
+  const items = names.map((name) => [colours[how].get(name), name]);
   $("legend").replaceChildren(...[...items, [css("--other"), "other"]].map(([colour, words]) => {
     const item = element("span", words);
     const square = element("i");
