@@ -44,9 +44,8 @@ def example() -> Record:
         event(5, 4, "right.own", 35),
         Event(6, 4, "shared", start=6, outcome="present"),
     ]
-    run = {"kind": "timing", "apart": {}, "imports": 5, "modules": 5, "exit": 0}
     runs = [
-        Run(wall=w * MS, cpu=w * MS, rows={"body": Cost(w * MS, w * MS)}, state=name, **run)
+        Run("timing", w * MS, w * MS, {"body": Cost(w * MS, w * MS)}, {}, 5, 5, 0, state=name)
         for name, w in (("warm-complete", 100), ("cold-none", 300))
     ]
     return tiny(
@@ -242,10 +241,11 @@ HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window
 
 
 def test_names_are_never_markup(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    failure = Failure("exit", HOSTILE, HOSTILE, stderr=HOSTILE)
     record = tiny(
         target=HOSTILE, modules=[], notes=[HOSTILE],
         processes=[Process(7, events=[tiny().processes[0].events[0], event(1, 0, HOSTILE, 5)])],
-        distributions={HOSTILE: [HOSTILE]}, failure=Failure("exit", HOSTILE, HOSTILE, stderr=HOSTILE),
+        distributions={HOSTILE: [HOSTILE]}, failure=failure,
     )  # fmt: skip
     page = show(browser, tmp_path, record)
 

@@ -160,7 +160,7 @@ function matches(word) {
 
 // What is drawn of the tree below the zoomed module: no slivers, which nobody could read.
 function drawn(tree, total) {
-  const shown = {ids: [], parents: [], values: [], numbers: []};
+  const shown = {ids: [], parents: [], values: [], numbers: [], levels: 1};
   const add = (id, parent, value, number) => {
     shown.ids.push(id); shown.parents.push(parent); shown.values.push(value); shown.numbers.push(number);
   };
@@ -169,6 +169,7 @@ function drawn(tree, total) {
   while (waiting.length) {
     const [number, parent, depth] = waiting.pop();
     add(String(number), parent, total[number], number);
+    shown.levels = Math.max(shown.levels, depth + 1);
     const under = depth < DEPTH ? children(tree)[number] : [];
     const wide = under.filter((child) => total[child] >= least && total[child] > 0);
     const rest = under.filter((child) => !(total[child] >= least && total[child] > 0));
@@ -194,8 +195,14 @@ function label(number, tree) {
   const name = nodes.name[number];
   const above = nodes.name[Math.max(0, nodes[tree][number])];
   const package_name = `${name.split(".", 1)[0]}.`;
-  return plain(number !== zoom.at && name.startsWith(package_name) && above.startsWith(package_name)
-    ? name.slice(package_name.length - 1) : name);
+  return number !== zoom.at && name.startsWith(package_name) && above.startsWith(package_name)
+    ? name.slice(package_name.length - 1) : name;
+}
+
+// The end of a name tells more than its beginning.
+function fitted(name, figure, pixels) {
+  const room = Math.max(6, Math.floor(pixels / 6.8) - figure.length - 3);  // of an 11 px font
+  return `${name.length > room ? "…" + name.slice(name.length - room + 1) : name}  ${figure}`;
 }
 
 function draw_icicle() {
@@ -207,9 +214,10 @@ function draw_icicle() {
   const dim = (number) => word !== "" && !found.has(number);
   Plotly.react("icicle", [{
     type: "icicle", ids: shown.ids, parents: shown.parents, values: shown.values,
-    labels: shown.numbers.map((number) => label(number, tree)), branchvalues: "total", sort: true,
+    labels: shown.numbers.map((number) => plain(label(number, tree))), branchvalues: "total", sort: true,
     tiling: {orientation: "h", pad: 1}, pathbar: {visible: false}, textposition: "middle left",
-    text: shown.numbers.map((number, at) => `${label(number, tree)}  ${amount(metric, shown.values[at])}`),
+    text: shown.numbers.map((number, at) => plain(fitted(label(number, tree),
+      amount(metric, shown.values[at]), $("icicle").clientWidth / shown.levels))),
     textinfo: "text", leaf: {opacity: 1},
     hovertext: shown.numbers.map((number) => number < 0
       ? `${-number} modules that are too small to draw; a click on the one to their left shows more`
