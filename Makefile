@@ -1,7 +1,7 @@
 # `make help` lists the targets. Needs Linux, make and Python 3.11 or later, nothing else.
 
 .DEFAULT_GOAL := help
-.PHONY: help audit test test-full test-realworld lint types base-image bench lock check clean
+.PHONY: help audit test test-full test-realworld lint types base-image sglang-images bench lock check clean
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
@@ -41,6 +41,9 @@ types: .venv/stamp  ## mypy, strict; the guest code also as its oldest interpret
 
 base-image: .venv/stamp  ## a small Debian image with Python, for tests (root; or BASE_IMAGE=...)
 	@$(BIN)/python scripts/images.py base
+
+sglang-images: .venv/stamp  ## the real sglang as images, with bytecode and without (25 GB of disk)
+	@$(BIN)/python scripts/images.py sglang
 
 bench: .venv/stamp  ## measure this project's own speed
 	$(PYTEST) tests/bench -o python_files='bench_*.py' -o python_functions='bench_*' -s --timeout 0; \

@@ -1,10 +1,12 @@
 """Images for tests and benchmarks, built without a network in their builds.
 
-    python scripts/images.py base
+    python scripts/images.py base|sglang
 
-prints the reference of the base image: BASE_IMAGE where that is set, which is pulled if need be,
-else one that is made here from Debian packages. The others are tests/images/NAME.Dockerfile.
-Each is tagged with a digest of what it is made from, and built once an engine.
+prints references. `base` is the image that the others begin with: BASE_IMAGE where that is set,
+which is pulled if need be, else one that is made here from Debian packages. `sglang` are two, with
+and without bytecode, of the environment that the real-world tests look at (7 GB). The others are
+tests/images/NAME.Dockerfile. Each is tagged with a digest of what it is made from, and built once
+an engine.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import hashlib
 import io
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -34,6 +37,9 @@ VERSION = "3.11"  # of the suite's Python
 DEBIAN = ("--variant=minbase", "--include=python3,ca-certificates", SUITE)
 REQUIREMENTS = env.ROOT / "Dockerfiles/demo/requirements.txt"
 PLATFORMS = (f"manylinux_2_28_{platform.machine()}", f"manylinux2014_{platform.machine()}")
+
+# While it is built: the environment is there as a tar file, unpacked, and in a layer.
+ROOM = 25_000_000_000
 
 Context = Mapping[str, bytes | Path]  # what a build sees: files and folders, by their names
 
@@ -103,6 +109,20 @@ def derive(api: docker.APIClient, name: str, context: Context, start: str) -> st
     return reference
 
 
+def sglang(api: docker.APIClient) -> tuple[str, str]:
+    """The images of the real-world environment: with all of its bytecode, and with none."""
+    python = env.provide(env.RECIPES["realworld"], env.cache_folder())
+    site = python.parent.parent / f"lib/python{VERSION}/site-packages"
+    free = shutil.disk_usage(env.cache_folder()).free
+    if free < ROOM:
+        raise ImageProblem(
+            f"the sglang images want {ROOM} bytes free in {env.cache_folder()}, found {free}."
+            " Free some, or set IMPORTAUDIT_CACHE to a folder with more room."
+        )
+    baked = build(api, "sglang", {"site-packages": site})
+    return baked, derive(api, "sglang-bare", {}, baked)
+
+
 @contextmanager
 def packed(context: Context) -> Iterator[IO[bytes]]:
     """CONTEXT as a tar file on disk: some are gigabytes."""
@@ -153,8 +173,8 @@ def present(api: docker.APIClient, reference: str) -> bool:
 
 
 def contents(content: bytes | Path) -> str:
-    """What stands for CONTENT in a digest: folders are named after theirs already."""
-    return content.name if isinstance(content, Path) else digest(content.decode())
+    """What stands for CONTENT in a digest: the path of a folder has one of what is in it."""
+    return str(content) if isinstance(content, Path) else digest(content.decode())
 
 
 def digest(*words: str) -> str:
@@ -167,11 +187,17 @@ def say(text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Build an image for tests, once.")
-    parser.add_argument("name", choices=["base"])
-    parser.parse_args()
+    parser.add_argument("name", choices=["base", "sglang"])
+    name = parser.parse_args().name
     try:
-        print(base(client()))
-    except (ImageProblem, engine.EngineProblem, APIError, DockerException) as problem:
+        print(*([base(client())] if name == "base" else sglang(client())), sep="\n")
+    except (
+        ImageProblem,
+        engine.EngineProblem,
+        env.EnvironmentProblem,
+        APIError,
+        DockerException,
+    ) as problem:
         say(f"error: {problem}")
         return 1
     return 0
