@@ -372,7 +372,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise OutputError(
-            f"cannot write {path}: {reason}", "choose another place with --json FILE"
+            f"cannot write {path}: {reason}", "choose another place for it"
         ) from error
     finally:
         if temporary is not None:

@@ -29,7 +29,7 @@ def check_writable(path: Path | None) -> None:
     if path is None or path == Path("-"):
         return
     if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder", "name a file: --json FILE")
+        raise UsageError(f"cannot write {path}: it is a folder", "name a file in it")
     if path.exists() and not path.is_file():  # a device or a pipe
         return
     if not os.access(path.parent, os.W_OK):

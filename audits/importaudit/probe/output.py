@@ -36,7 +36,8 @@ TAKEN = 500  # descriptors that are left to the target
 RESERVE = 1 << 20  # bytes of storage reserved at a time
 RECORD = 12  # as in `clock`
 
-pack = Struct("=IIqq").pack_into  # a HEAD: thread and kind, size of the payload, wall, CPU
+layout = Struct("=IIqq")  # a HEAD: thread and kind, size of the payload, wall, CPU
+head, pack = layout.pack, layout.pack_into
 HEAD = 24
 
 
@@ -114,9 +115,8 @@ class Output:
             stop = start + HEAD + size
         else:
             self.position = stop
-        to = self.map
-        pack(to, start, RECORD, size, 0, 0)
-        to[start + HEAD : stop] = data
+        # In one step: a thread may end for good between any two, when the interpreter does.
+        self.map[start:stop] = head(RECORD, size, 0, 0) + data
 
     def more(self, size: int) -> int:
         """Make room and take SIZE bytes of it; returns where they are in ``map``."""
