@@ -16,7 +16,7 @@ from importaudit.record import BytecodeReport, Verdict
 SITE = f"/opt/sglang/lib/python{images.VERSION}/site-packages"
 TARGET = "sglang.multimodal_gen.runtime.launch_server"
 RUNS = "2"
-NOT_PYTHON = 3  # sources among 22,000 that no interpreter compiles: templates called .py
+NOT_PYTHON = 3  # sources among 22,000 that are written for a later Python
 STATES = ("warm-as-shipped", "cold-as-shipped")
 
 
