@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 
@@ -41,7 +42,8 @@ def walls(image: str, folder: Path) -> list[float]:
 def bench_image(tmp_path: Path) -> None:
     command.PATIENCE = 1800.0
     os.environ["DOCKER_HOST"], _ = engine.provide()
-    baked, bare = images.sglang(images.client())
+    with closing(images.client()) as client:
+        baked, bare = images.sglang(client)
     counts = {image: loadable(image, tmp_path) for image in (baked, bare)}
     for image, (usable, sources) in counts.items():
         print(f"\n{image}: {usable:,} of {sources:,} sources have bytecode that is loaded")
