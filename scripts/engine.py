@@ -10,6 +10,7 @@ it leaves the machine's as it is. `stop` ends that one. CACHE is that of scripts
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import os
 import shutil
@@ -34,6 +35,13 @@ class EngineProblem(Exception):
 
 def provide() -> tuple[str, bool]:
     """The address of an engine that answers, and whether it was started for that."""
+    home().mkdir(parents=True, exist_ok=True)
+    with (home() / "lock").open("w") as file:  # of several at a time, one starts it
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return found_or_started()
+
+
+def found_or_started() -> tuple[str, bool]:
     for host in (os.environ.get("DOCKER_HOST"), USUAL, private()):
         if host and answers(host):
             return host, False
@@ -82,7 +90,6 @@ def start() -> None:
         raise EngineProblem("no engine answers, and starting one needs root")
     if shutil.which("dockerd") is None:
         raise EngineProblem("no engine answers, and there is no dockerd: apt-get install docker.io")
-    home().mkdir(parents=True, exist_ok=True)
     log = home() / "log"
     command = [
         *("dockerd", "--host", private(), "--pidfile", str(home() / "pid")),

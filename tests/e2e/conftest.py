@@ -28,7 +28,8 @@ def engine() -> Iterator[docker.APIClient]:
     del os.environ["DOCKER_HOST"]
     if before is not None:
         os.environ["DOCKER_HOST"] = before
-    if started:
+    # Of several workers, none knows when the others are done; what was started stays for the next.
+    if started and "PYTEST_XDIST_WORKER" not in os.environ:
         engines.stop()
 
 

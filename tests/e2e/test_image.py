@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import docker
+import engine as engines
 import images
 import msgspec
 import pytest
@@ -25,9 +27,11 @@ pytestmark = [pytest.mark.xdist_group("engine")]
 
 @pytest.fixture(autouse=True)
 def left(engine: docker.APIClient) -> Iterator[None]:
-    """Whatever a test does, no container is left by it."""
-    yield
-    assert ours(engine) == []
+    """Whatever a test does, no container is left by it; one test at a time uses the engine."""
+    with (engines.home() / "tests.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+        assert ours(engine) == []
 
 
 def bytecode(*words: str | Path, cwd: Path) -> BytecodeReport:
@@ -289,12 +293,16 @@ def started(engine: docker.APIClient, image: str, cwd: Path, code: str) -> subpr
 
     def sleeps() -> bool:
         for name in ours(engine):
-            processes = engine.top(name)["Processes"] if running(engine, name) else []
+            processes = (
+                engine.top(name, "-eww -o pid,args")["Processes"] if running(engine, name) else []
+            )
             if any("time.sleep(600)" in " ".join(process) for process in processes):
                 return True
         return False
 
-    assert eventually(sleeps), child.communicate()
+    if not eventually(sleeps):
+        child.kill()
+        raise AssertionError(child.communicate())
     return child
 
 
