@@ -106,6 +106,7 @@ def start() -> None:
             tail = "\n".join(log.read_text().splitlines()[-5:])
             raise EngineProblem(f"dockerd does not start; the end of {log}:\n{tail}")
         time.sleep(0.1)
+    process.returncode = 0  # it outlives us, of which Popen would warn
 
 
 def stop() -> None:
