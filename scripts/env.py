@@ -78,7 +78,7 @@ def provide(recipe: Recipe, cache: Path) -> Path:
                 if old.is_dir():
                     _say(f"removing {old}")
                     shutil.rmtree(old)
-            _check_disk(recipe, home)
+            check_disk(f"the {recipe.name} environment wants", recipe.bytes_wanted, home)
             _build(recipe, base, folder)
     return _python(folder)
 
@@ -124,11 +124,12 @@ def _usable(folder: Path) -> bool:
     return True
 
 
-def _check_disk(recipe: Recipe, home: Path) -> None:
-    free = shutil.disk_usage(home).free
-    if free < recipe.bytes_wanted:
+def check_disk(what: str, wanted: int, folder: Path) -> None:
+    """Raise EnvironmentProblem where FOLDER has less than so many bytes free as WHAT wants."""
+    free = shutil.disk_usage(folder).free
+    if free < wanted:
         raise EnvironmentProblem(
-            f"the {recipe.name} environment wants {recipe.bytes_wanted} bytes free in {home}, "
+            f"{what} {wanted} bytes free in {folder}, "
             f"found {free}. Free some, or set IMPORTAUDIT_CACHE to a folder with more room."
         )
 

@@ -16,7 +16,6 @@ import hashlib
 import io
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -91,12 +90,13 @@ def build(api: docker.APIClient, name: str, context: Context | None = None) -> s
     return derive(api, name, {} if context is None else context, base(api))
 
 
-def derive(api: docker.APIClient, name: str, context: Context, start: str) -> str:
-    """The same from the image START."""
+def derive(api: docker.APIClient, name: str, context: Context, start: str, *, room: int = 0) -> str:
+    """The same from the image START; building it takes ROOM bytes of disk for a while."""
     recipe = RECIPES / f"{name}.Dockerfile"
     made_from = [start, recipe.read_text(), *(f"{n} {contents(c)}" for n, c in context.items())]
     reference = f"importaudit-test-{name}:{digest(*made_from)}"
     if not present(api, reference):
+        env.check_disk(f"building {reference} wants", room, env.cache_folder())
         say(f"building {reference}")
         with packed({"Dockerfile": recipe, **context}) as file:
             steps = api.build(
@@ -113,13 +113,7 @@ def sglang(api: docker.APIClient) -> tuple[str, str]:
     """The images of the real-world environment: with all of its bytecode, and with none."""
     python = env.provide(env.RECIPES["realworld"], env.cache_folder())
     site = python.parent.parent / f"lib/python{VERSION}/site-packages"
-    free = shutil.disk_usage(env.cache_folder()).free
-    if free < ROOM:
-        raise ImageProblem(
-            f"the sglang images want {ROOM} bytes free in {env.cache_folder()}, found {free}."
-            " Free some, or set IMPORTAUDIT_CACHE to a folder with more room."
-        )
-    baked = build(api, "sglang", {"site-packages": site})
+    baked = derive(api, "sglang", {"site-packages": site}, base(api), room=ROOM)
     return baked, derive(api, "sglang-bare", {}, baked)
 
 

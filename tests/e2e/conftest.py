@@ -34,12 +34,6 @@ def engine() -> Iterator[docker.APIClient]:
 
 
 @pytest.fixture(scope="session")
-def base_image(engine: docker.APIClient) -> str:
-    """Debian with its Python, and little else."""
-    return images.base(engine)
-
-
-@pytest.fixture(scope="session")
 def nonroot_image(engine: docker.APIClient) -> str:
     """One that runs as 1234:4321 in /app, and whose entrypoint is no Python."""
     return images.build(engine, "nonroot")

@@ -16,10 +16,11 @@ import engine as engines
 import images
 import msgspec
 import pytest
-from support.command import COMMAND, PATIENCE, Done, audit, importaudit
+from support.command import COMMAND, PATIENCE, audit, importaudit
 from support.containers import eventually, of_another_machine, ours
 from support.targets import write_tree
 
+from importaudit import record as records
 from importaudit.record import BytecodeReport, Verdict
 
 pytestmark = [pytest.mark.xdist_group("engine")]
@@ -109,7 +110,7 @@ def test_all_states_with_a_read_only_root(nonroot_image: str, tmp_path: Path) ->
     done = importaudit("--image", nonroot_image, *words, "mine", cwd=tmp_path)
 
     assert done.code == 0, done.err
-    record = Done(0, "", "", file).record
+    record = records.read(file)
     compiled = {run.state: run.compiled for run in record.runs if run.kind == "timing"}
     assert len(compiled) == 7
     assert compiled["warm-complete"] == compiled["cold-complete"] == 0
@@ -335,7 +336,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=20)
 
-    record = Done(0, "", "", tmp_path / "record.json").record
+    record = records.read(tmp_path / "record.json")
     assert record.failure is not None
     assert record.failure.kind == "interrupt"
     assert "mine" in {event.module for event in record.processes[0].events}
@@ -371,7 +372,7 @@ def test_throttled_reads(nonroot_image: str, tmp_path: Path) -> None:
     )
 
     assert done.code == 0, done.err
-    image = Done(0, "", "", file).record.environment.image
+    image = records.read(file).environment.image
     assert image is not None
     assert image.read_iops == 50
     assert "50 reads a second at most" in done.out
@@ -415,7 +416,7 @@ def test_pandas_says_what_is_missing(pandas_image: str, tmp_path: Path) -> None:
     done = importaudit("--image", pandas_image, *few, "--json", file, "pandas", cwd=tmp_path)
 
     assert done.code == 0, done.err
-    record = Done(0, "", "", file).record
+    record = records.read(file)
     assert any(name.startswith("pandas 3") for name in record.distributions)
     assert record.bytecode is not None
     assert record.bytecode.verdicts[Verdict.MISSING] > 300

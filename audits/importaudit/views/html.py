@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
-from importaudit.analysis import advice, costs, icicle, states
+from importaudit.analysis import advice, costs, icicle, states, statistics
 from importaudit.analysis.costs import Row
 from importaudit.analysis.distributions import MAIN
 from importaudit.analysis.graph import ROOT, ImportGraph
+from importaudit.analysis.statistics import Spread
 from importaudit.errors import OutputError
-from importaudit.record import OWN_PHASES, Record
+from importaudit.record import OWN_PHASES, Record, Run
 from importaudit.views.bytecode import headline, unusable
 from importaudit.views.figures import place, visible
 from importaudit.views.terminal import WORDS, circumstances, remarks
@@ -133,18 +134,15 @@ def state_bars(record: Record) -> list[dict[str, Any]]:
     for row in states.rows(record):
         run = states.middle(record, row.state.name)
         if run is not None:
-            bars.append({"name": row.state.name, "wall": row.wall.median, "cpu": row.cpu.median,
-                         "least": row.wall.least, "most": row.wall.most, "runs": row.wall.count,
-                         "disk": row.disk, "compiled": row.compiled, "rows": named(run.rows),
-                         "bound": row.state.lower_bound})  # fmt: skip
+            bars.append(bar(row.state.name, row.wall, run, row.state.lower_bound))
     if not bars and record.runs:
         run = record.runs[record.representative]
-        bars.append({"name": run.kind, "wall": run.wall, "cpu": run.cpu, "least": run.wall,
-                     "most": run.wall, "runs": 1, "disk": run.disk, "compiled": run.compiled,
-                     "rows": named(run.rows), "bound": ""})  # fmt: skip
+        bars.append(bar(run.kind, statistics.spread([run.wall]), run))
     return bars
 
 
-def named(rows: Any) -> list[list[str | int]]:
-    """What each phase of a run took, with its words."""
-    return [[WORDS[phase], cost.wall] for phase, cost in rows.items()]
+def bar(name: str, wall: Spread, run: Run, bound: str = "") -> dict[str, Any]:
+    """The bar of RUN, one of those that WALL is of."""
+    rows = [[WORDS[phase], cost.wall] for phase, cost in run.rows.items()]
+    spread = {"wall": wall.median, "least": wall.least, "most": wall.most, "runs": wall.count}
+    return {"name": name, **spread, "rows": rows, "bound": bound}
