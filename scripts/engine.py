@@ -10,7 +10,6 @@ it leaves the machine's as it is. `stop` ends that one. CACHE is that of scripts
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
 import os
 import shutil
@@ -35,9 +34,7 @@ class EngineProblem(Exception):
 
 def provide() -> tuple[str, bool]:
     """The address of an engine that answers, and whether it was started for that."""
-    home().mkdir(parents=True, exist_ok=True)
-    with (home() / "lock").open("w") as file:  # of several at a time, one starts it
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with env.locked(home() / "lock"):
         return found_or_started()
 
 

@@ -72,7 +72,7 @@ def provide(recipe: Recipe, cache: Path) -> Path:
     home = cache / recipe.name
     home.mkdir(parents=True, exist_ok=True)
     folder = home / _key(recipe, base)
-    with _locked(home / "lock"):
+    with locked(home / "lock"):
         if not _usable(folder):
             for old in home.iterdir():
                 if old.is_dir():
@@ -106,8 +106,9 @@ def _key(recipe: Recipe, base: Path) -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Parallel test workers ask for the same environment; one builds it, the others wait."""
+def locked(path: Path) -> Iterator[None]:
+    """Parallel test workers ask for the same thing; one makes it, the others wait."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -61,9 +61,10 @@ def base(api: docker.APIClient) -> str:
             api.pull(named)
         return named
     reference = f"importaudit-base:{digest(*DEBIAN)}"
-    if not present(api, reference):
-        say(f"making {reference} from Debian packages")
-        bootstrap(api, reference)
+    with building():
+        if not present(api, reference):
+            say(f"making {reference} from Debian packages")
+            bootstrap(api, reference)
     return reference
 
 
@@ -95,18 +96,26 @@ def derive(api: docker.APIClient, name: str, context: Context, start: str, *, ro
     recipe = RECIPES / f"{name}.Dockerfile"
     made_from = [start, recipe.read_text(), *(f"{n} {contents(c)}" for n, c in context.items())]
     reference = f"importaudit-test-{name}:{digest(*made_from)}"
-    if not present(api, reference):
-        env.check_disk(f"building {reference} wants", room, env.cache_folder())
-        say(f"building {reference}")
-        with packed({"Dockerfile": recipe, **context}) as file:
-            steps = api.build(
-                fileobj=file, custom_context=True, tag=reference, rm=True, forcerm=True,
-                network_mode="none", buildargs={"BASE_IMAGE": start}, decode=True,
-            )  # fmt: skip
-            for step in steps:
-                if "error" in step:
-                    raise ImageProblem(f"{recipe}: {step['error'].strip()}")
+    with building():
+        if not present(api, reference):
+            env.check_disk(f"building {reference} wants", room, env.cache_folder())
+            say(f"building {reference}")
+            carry_out(api, recipe, context, start, reference)
     return reference
+
+
+def carry_out(
+    api: docker.APIClient, recipe: Path, context: Context, start: str, reference: str
+) -> None:
+    """Build the image REFERENCE; raises ImageProblem with what the engine says."""
+    with packed({"Dockerfile": recipe, **context}) as file:
+        steps = api.build(
+            fileobj=file, custom_context=True, tag=reference, rm=True, forcerm=True,
+            network_mode="none", buildargs={"BASE_IMAGE": start}, decode=True,
+        )  # fmt: skip
+        for step in steps:
+            if "error" in step:
+                raise ImageProblem(f"{recipe}: {step['error'].strip()}")
 
 
 def sglang(api: docker.APIClient) -> tuple[str, str]:
@@ -115,6 +124,11 @@ def sglang(api: docker.APIClient) -> tuple[str, str]:
     site = python.parent.parent / f"lib/python{VERSION}/site-packages"
     baked = derive(api, "sglang", {"site-packages": site}, base(api), room=ROOM)
     return baked, derive(api, "sglang-bare", {}, baked)
+
+
+def building() -> AbstractContextManager[None]:
+    """While this lasts, nobody else builds."""
+    return env.locked(engine.home() / "building")
 
 
 @contextmanager
@@ -142,19 +156,20 @@ def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 def packages() -> Path:
     """A folder with the demo's packages for the base image's Python, without bytecode."""
     made = env.cache_folder() / "packages" / digest(REQUIREMENTS.read_text(), VERSION, *PLATFORMS)
-    if not made.is_dir():
-        made.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=made.parent) as folder:
-            subprocess.run(
-                [sys.executable, "-m", "pip", "install", "-q", "--no-input", "--target", folder,
-                 "--no-compile", "--disable-pip-version-check", "--require-hashes",
-                 "--only-binary=:all:", "--python-version", VERSION,
-                 *(f"--platform={name}" for name in PLATFORMS), "-r", str(REQUIREMENTS)],
-                check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr,
-            )  # fmt: skip
-            Path(folder).chmod(0o755)
-            Path(folder).rename(made)
-            Path(folder).mkdir()  # for the context manager to remove
+    with building():
+        if not made.is_dir():
+            made.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=made.parent) as folder:
+                subprocess.run(
+                    [sys.executable, "-m", "pip", "install", "-q", "--no-input", "--target", folder,
+                     "--no-compile", "--disable-pip-version-check", "--require-hashes",
+                     "--only-binary=:all:", "--python-version", VERSION,
+                     *(f"--platform={name}" for name in PLATFORMS), "-r", str(REQUIREMENTS)],
+                    check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr,
+                )  # fmt: skip
+                Path(folder).chmod(0o755)
+                Path(folder).rename(made)
+                Path(folder).mkdir()  # for the context manager to remove
     return made
 
 

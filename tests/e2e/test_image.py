@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import socket
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import docker
 import engine as engines
+import env
 import images
 import msgspec
 import pytest
@@ -29,8 +29,7 @@ pytestmark = [pytest.mark.xdist_group("engine")]
 @pytest.fixture(autouse=True)
 def left(engine: docker.APIClient) -> Iterator[None]:
     """Whatever a test does, no container is left by it; one test at a time uses the engine."""
-    with (engines.home() / "tests.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with env.locked(engines.home() / "tests.lock"):
         yield
         assert ours(engine) == []
 
@@ -281,7 +280,8 @@ def test_a_container_that_does_not_start(nonroot_image: str, tmp_path: Path) -> 
 
 # --- how it ends ---------------------------------------------------------------------------
 
-SLEEPS = "import mine, time; open('/.importaudit/scratch/there', 'w'); time.sleep(600)"
+# Whose child shows that it has come so far; its own command line says all from the start.
+SLEEPS = "import mine, subprocess, time; subprocess.Popen(['sleep', '601']); time.sleep(600)"
 
 
 def started(engine: docker.APIClient, image: str, cwd: Path, code: str) -> subprocess.Popen[str]:
@@ -297,7 +297,7 @@ def started(engine: docker.APIClient, image: str, cwd: Path, code: str) -> subpr
             processes = (
                 engine.top(name, "-eww -o pid,args")["Processes"] if running(engine, name) else []
             )
-            if any("time.sleep(600)" in " ".join(process) for process in processes):
+            if any(arguments == "sleep 601" for _, arguments in processes):
                 return True
         return False
 
